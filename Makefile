@@ -1,0 +1,60 @@
+# Everything the project does, from a clean clone: python3 (3.11 or newer) and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+export PYTHONHASHSEED ?= 0
+
+.PHONY: demo test lint audit bench docs clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo           publish tables of 200,000 generated people and show one"
+	@echo "make test           every test, lint, types and import rules"
+	@echo "make audit          the slow statistical suites"
+	@echo "make bench NAME=x   one benchmark beside its peer: noise, tabulate"
+	@echo "make docs           the generated reference pages and pictures"
+	@echo "make clean          everything that make has made"
+
+# Stamps: what is installed is not installed again until the project's needs change.
+$(VENV)/core: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing tabulary ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/test: $(VENV)/core
+	@echo "Installing what the tests need ..."
+	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/bench: $(VENV)/core
+	@echo "Installing what the benchmarks need ..."
+	@$(PIP) --editable '.[bench]'
+	@touch $@
+
+demo: $(VENV)/core
+	@$(BIN)/tabulary demo --output demo
+
+lint: $(VENV)/test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -m "not audit"
+
+audit: $(VENV)/test
+	$(BIN)/python -m pytest -n 2 -m audit tests
+
+bench: $(VENV)/bench
+	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | NAME=tabulate"; exit 2; }
+	@$(BIN)/python -m bench.$(NAME)
+
+docs: $(VENV)/test
+	@$(BIN)/python -m docs.build
+
+clean:
+	rm -rf $(VENV) demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The vocabulary: domains, workloads, tables, privacy. Frozen values; no input or output, no randomness."""

@@ -1,0 +1,44 @@
+"""Numbers as their writer meant them: exact fractions inside, plain numbers at the edge."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+from tabulary.errors import PublicError
+
+_NUMBER = "a whole number, a decimal such as 0.5 or a fraction such as '1/8'"
+
+
+def exact_fraction(value: object, *, name: str, error: type[PublicError]) -> Fraction:
+    """Return `value` as the fraction its writer meant, or raise `error` naming `name`.
+
+    A float is read through its shortest decimal form, so 0.1 is one tenth and not the nearest double.
+
+    >>> exact_fraction(0.1, name="epsilon", error=PublicError)
+    Fraction(1, 10)
+    >>> exact_fraction("1/8", name="rho", error=PublicError)
+    Fraction(1, 8)
+    """
+    if isinstance(value, Fraction):
+        return value
+    text = str(value).strip() if isinstance(value, int | float | Decimal | str) else ""
+    if isinstance(value, bool) or not text:
+        raise error(f"{name} must be {_NUMBER}, not {value!r} of type {type(value).__name__}.")
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise error(f"{name} must be {_NUMBER}, not {value!r}.") from None
+
+
+def show_fraction(value: Fraction) -> str:
+    """Return the shortest text from which the exact value can be read back.
+
+    >>> [show_fraction(Fraction(x)) for x in ("1", "1/2", "1/3", "1/1000000000", "123456.75")]
+    ['1', '0.5', '1/3', '1e-9', '123456.75']
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    decimal = f"{float(value):.12g}"
+    if Fraction(decimal) != value:
+        return f"{value.numerator}/{value.denominator}"
+    mantissa, separator, exponent = decimal.partition("e")
+    return f"{mantissa}e{int(exponent)}" if separator else decimal

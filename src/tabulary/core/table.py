@@ -1,0 +1,193 @@
+"""A table: one number for each cell of a domain, with labels."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tabulary.core.domain import Domain
+from tabulary.errors import InvalidTable, MissingExtra
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import xarray
+
+Counts = NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Table:
+    """A domain and a read-only array of its shape.
+
+    A `Table` says nothing about privacy: it may be a published table or one still to be protected. What
+    left through a mechanism is a `ReleasedTable`.
+
+    >>> table = Table(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), [[1, 2], [3, 4]])
+    >>> table["F", "paid"]
+    2
+    >>> table.project("sex").counts.tolist()
+    [3, 7]
+    >>> table.slice(job="paid").counts.tolist()
+    [2, 4]
+    """
+
+    domain: Domain
+    counts: Counts
+
+    def __init__(self, domain: Domain, counts: ArrayLike) -> None:
+        array = np.array(counts)
+        if array.shape != domain.shape:
+            raise InvalidTable(
+                f"the domain's shape is {domain.shape} but the array's is {array.shape}. "
+                "The axes of the array are the attributes, in order."
+            )
+        if array.dtype.kind in "iu":
+            if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+                raise InvalidTable("a count does not fit 64 bits.")
+            array = array.astype(np.int64)
+        elif array.dtype.kind == "f":
+            if not np.isfinite(array).all():
+                raise InvalidTable("a table holds numbers only: a cell is NaN or infinite.")
+            array = array.astype(np.float64)
+        else:
+            raise InvalidTable(f"a table holds whole or real numbers, not {array.dtype}.")
+        if domain.structural_zeros and np.any(array[domain.impossible(domain.attributes)]):
+            raise InvalidTable("a cell that the domain declares impossible is not zero.")
+        array.flags.writeable = False
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "counts", array)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each attribute."""
+        return self.domain.shape
+
+    @property
+    def total(self) -> int | float:
+        """The sum of all cells."""
+        total: int | float = self.counts.sum().item()
+        return total
+
+    def project(self, *margin: str | Iterable[str]) -> "Table":
+        """Return the margin on the named attributes, in the order in which they are named.
+
+        >>> table = Table(Domain({"a": "xy", "b": "xyz"}), [[1, 2, 3], [4, 5, 6]])
+        >>> table.project("b", "a").counts.tolist()
+        [[1, 4], [2, 5], [3, 6]]
+        """
+        named = _names(margin)
+        kept = self.domain.margin(named)
+        summed = tuple(i for i, a in enumerate(self.domain.attributes) if a not in kept)
+        # np.sum over no axes copies; over all axes it gives a scalar of the same kind.
+        array = np.asarray(self.counts.sum(axis=summed))
+        return Table(self.domain.project(kept), array).transpose(named)
+
+    def transpose(self, attributes: Sequence[str]) -> "Table":
+        """Return the same table with its attributes in another order."""
+        order = [self.domain.position(a) for a in attributes]
+        if sorted(order) != list(range(len(self.domain.attributes))):
+            raise InvalidTable("a transposition names every attribute of the table once.")
+        levels = {a: self.domain.levels_of(a) for a in attributes}
+        zeros = [dict(zero) for zero in self.domain.structural_zeros]
+        return Table(Domain(levels, zeros), self.counts.transpose(order))
+
+    def slice(self, levels: Mapping[str, str | int] | None = None, **named: str | int) -> "Table":
+        """Return the table of those in the given levels, on the remaining attributes."""
+        wanted = {**(levels or {}), **named}
+        kept = [a for a in self.domain.attributes if a not in wanted]
+        index = self._index(wanted)
+        domain = Domain({a: self.domain.levels_of(a) for a in kept})
+        if self.domain.structural_zeros:
+            impossible = self.domain.impossible(self.domain.attributes)[index]
+            zeros = [
+                {a: domain.levels_of(a)[i] for a, i in zip(kept, cell, strict=True)}
+                for cell in np.argwhere(impossible)
+                if kept
+            ]
+            if kept and not impossible.all():
+                domain = Domain({a: domain.levels_of(a) for a in kept}, zeros)
+        return Table(domain, np.asarray(self.counts[index]))
+
+    def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | float:
+        """Return one cell by its labels, in the order of the attributes."""
+        given = labels if isinstance(labels, tuple) else (labels,)
+        if len(given) != len(self.domain.attributes):
+            raise InvalidTable(
+                f"a cell of this table has {len(self.domain.attributes)} labels, one for each of "
+                f"{list(self.domain.attributes)}, not {len(given)}. For part of them use slice()."
+            )
+        index = self._index(dict(zip(self.domain.attributes, given, strict=True)))
+        cell: int | float = self.counts[index].item()
+        return cell
+
+    def with_totals(self) -> NDArray[Any]:
+        """Return the array with a total appended along every axis.
+
+        >>> Table(Domain({"a": "xy", "b": "xy"}), [[1, 2], [3, 4]]).with_totals().tolist()
+        [[1, 2, 3], [3, 4, 7], [4, 6, 10]]
+        """
+        array: NDArray[Any] = self.counts
+        for axis in range(array.ndim):
+            array = np.concatenate([array, array.sum(axis=axis, keepdims=True)], axis=axis)
+        return array
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the table in long form: a column of labels an attribute, then `count`; one row a cell."""
+        return long_columns(self.domain, {"count": self.counts})
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the table in long form as a pandas frame."""
+        frame: pandas.DataFrame = frame_of("pandas", self.columns())
+        return frame
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the table in long form as a polars frame."""
+        frame: polars.DataFrame = frame_of("polars", self.columns())
+        return frame
+
+    def to_xarray(self) -> "xarray.DataArray":
+        """Return the table as a labelled xarray array."""
+        try:
+            import xarray
+        except ImportError:
+            raise MissingExtra(_missing("xarray")) from None
+        coordinates = {a: list(self.domain.levels_of(a)) for a in self.domain.attributes}
+        return xarray.DataArray(self.counts, dims=self.domain.attributes, coords=coordinates, name="count")
+
+    def __repr__(self) -> str:
+        named = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
+        return f"<Table {named or 'total'}>"
+
+    def _index(self, wanted: Mapping[str, str | int]) -> tuple[Any, ...]:
+        codes = {a: self.domain.code(a, level) for a, level in wanted.items()}
+        return tuple(codes.get(a, np.s_[:]) for a in self.domain.attributes)
+
+
+def long_columns(domain: Domain, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return arrays of the domain's shape as columns, the last attribute fastest, labels first."""
+    grids = np.indices(domain.shape).reshape(len(domain.shape), -1)
+    labels = {
+        a: np.array(domain.levels_of(a), dtype=object)[codes]
+        for a, codes in zip(domain.attributes, grids, strict=True)
+    }
+    return {**labels, **{name: array.reshape(-1) for name, array in values.items()}}
+
+
+def frame_of(package: str, columns: Mapping[str, NDArray[Any]]) -> Any:
+    """Return columns as a frame of pandas or polars, if it is installed."""
+    try:
+        module = __import__(package)
+    except ImportError:
+        raise MissingExtra(_missing(package)) from None
+    return module.DataFrame({name: list(v) if v.dtype == object else v for name, v in columns.items()})
+
+
+def _missing(package: str) -> str:
+    return f"{package} is not installed. Install it with: pip install 'tabulary[frames]'."
+
+
+def _names(margin: tuple[str | Iterable[str], ...]) -> tuple[str, ...]:
+    return tuple(a for part in margin for a in ((part,) if isinstance(part, str) else part))

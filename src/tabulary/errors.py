@@ -1,0 +1,146 @@
+"""Every error Tabulary raises on purpose.
+
+::
+
+    TabularyError
+    ├── PublicError                made of public things only: may be shown to anyone
+    │   ├── InvalidDomain          attributes, levels or structural zeros that cannot be
+    │   ├── InvalidWorkload        a margin that names what the domain does not have
+    │   ├── InvalidTable           an array that does not fit its domain
+    │   ├── InvalidPrivacy         ε, δ, ρ, a neighbouring relation that cannot be
+    │   ├── InvalidNoise           a scale or a sampler that cannot be
+    │   ├── InvalidPlan            an option or a plan file that cannot be followed
+    │   ├── TooManyCells           a table above the stated cap
+    │   ├── UnknownDataset         a name that `tb.datasets` does not carry
+    │   ├── UnknownMargin          a table that the release does not hold
+    │   ├── MissingExtra           an optional package that is not installed
+    │   ├── ReleaseError           a release folder that cannot be written or read
+    │   │   ├── ReleaseExists      the output folder is already there
+    │   │   └── ReleaseDamaged     verification found a changed byte, a missing file or a false claim
+    │   └── LedgerError            no debit, no measurement
+    │       ├── LedgerMissing      there is no such ledger, or no such account in it
+    │       ├── LedgerCorrupt      the file is not a sound ledger; refuse rather than guess
+    │       ├── LedgerBusy         another process kept the ledger locked for too long
+    │       └── BudgetExceeded     the account cannot pay for the plan
+    └── ConfidentialError          depends on the records: for the custodian's eyes, and still without a count
+        ├── UnreadableSource       the source is absent, empty or not in a known format
+        ├── InvalidColumn          a column is missing, doubled or of the wrong type
+        ├── UnknownLevel           a record holds a value outside its domain
+        └── ImpossibleRecord       a record stands in a cell declared impossible
+
+A message says what was asked, what stood in the way, what state we are in and what to do next. It never
+holds a count or a value from confidential data.
+"""
+
+from collections.abc import Iterable
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a sentence, the first dozen of them.
+
+    >>> listed(["sex", "age"])
+    "'sex', 'age'"
+    """
+    given = list(names)
+    text = ", ".join(repr(name) for name in given[:12]) or "nothing"
+    return text if len(given) <= 12 else f"{text} and {len(given) - 12:,} more"
+
+
+class TabularyError(Exception):
+    """An error whose message was written for the reader."""
+
+
+class PublicError(TabularyError):
+    """Made of public things only; a service may show it to anyone."""
+
+
+class InvalidDomain(PublicError):
+    """The attributes, levels or structural zeros cannot be."""
+
+
+class InvalidWorkload(PublicError):
+    """A margin names what the domain does not have, or names it twice."""
+
+
+class InvalidTable(PublicError):
+    """An array does not fit its domain."""
+
+
+class InvalidPrivacy(PublicError):
+    """A privacy parameter or neighbouring relation cannot be."""
+
+
+class InvalidNoise(PublicError):
+    """A noise scale or sampler cannot be."""
+
+
+class InvalidPlan(PublicError):
+    """An option or a plan file cannot be followed."""
+
+
+class TooManyCells(PublicError):
+    """A table has more cells than the stated cap."""
+
+
+class UnknownDataset(PublicError):
+    """`tb.datasets` carries no table of that name."""
+
+
+class UnknownMargin(PublicError):
+    """The release holds no such table."""
+
+
+class MissingExtra(PublicError):
+    """An optional package is not installed."""
+
+
+class ReleaseError(PublicError):
+    """A release folder cannot be written or read."""
+
+
+class ReleaseExists(ReleaseError):
+    """The output folder is already there; a release is never overwritten."""
+
+
+class ReleaseDamaged(ReleaseError):
+    """Verification found a changed byte, a missing file or a claim that does not hold."""
+
+
+class LedgerError(PublicError):
+    """The ledger could not record a debit, so nothing was measured."""
+
+
+class LedgerMissing(LedgerError):
+    """There is no such ledger, or no such account in it."""
+
+
+class LedgerCorrupt(LedgerError):
+    """The file is not a sound ledger."""
+
+
+class LedgerBusy(LedgerError):
+    """Another process kept the ledger locked for too long."""
+
+
+class BudgetExceeded(LedgerError):
+    """The account cannot pay for the plan."""
+
+
+class ConfidentialError(TabularyError):
+    """Depends on the records: for the custodian's eyes, and still without a count."""
+
+
+class UnreadableSource(ConfidentialError):
+    """The source is absent, empty or not in a known format."""
+
+
+class InvalidColumn(ConfidentialError):
+    """A column is missing, doubled or of the wrong type."""
+
+
+class UnknownLevel(ConfidentialError):
+    """A record holds a value outside its domain."""
+
+
+class ImpossibleRecord(ConfidentialError):
+    """A record stands in a cell that the domain declares impossible."""

@@ -1,0 +1,95 @@
+"""Plans that add noise to the cells of tables directly: `cells` and `margins`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tabulary.core.domain import MAX_CELLS, Domain, Margin
+from tabulary.core.privacy import ZCDP, Neighbours, Privacy, PureDP
+from tabulary.core.sensitivity import margin_sensitivity
+from tabulary.core.workload import Workload
+from tabulary.errors import InvalidPlan
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace
+from tabulary.planning.plan import MeasuredMargin, Plan
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller asks of every mechanism: the same tables, the same promise."""
+
+    workload: Workload
+    privacy: Privacy
+    neighbours: Neighbours
+    max_cells: int = MAX_CELLS
+    reconstruct: str = "none"
+    rounding: str = "none"
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the workload."""
+        return self.workload.domain
+
+
+def plan_cells(request: Request, loss: PureDP | ZCDP) -> Plan:
+    """Return the plan that measures every interior cell once; margins are sums of noisy cells.
+
+    The interior is the table on all attributes that the workload names; the others would only add cells.
+    One record stands in one cell of it, so the sensitivity is that of a single histogram: 1 (L1 and L2) for
+    add-remove, 2 (L1) and √2 (L2) for replace. A margin's cell sums one draw for each possible interior cell
+    below it, so its variance grows with what was summed over. All margins agree with each other.
+    """
+    named = request.domain.margin(dict.fromkeys(a for margin in request.workload for a in margin))
+    return _plan(request, "cells", loss, [named], [Fraction(1)])
+
+
+def plan_margins(request: Request, loss: PureDP | ZCDP) -> Plan:
+    """Return the plan that measures every wanted margin by itself, the budget split by the weights.
+
+    One record stands in one cell of each of the margins. With the share w of the budget for a margin, Laplace
+    noise has scale Δ₁/(w ε) where Δ₁ = Σ w over the margins that one person can change together (twice that
+    for replace), and Gaussian noise has variance Δ₂²/(2 w ρ). Margins measured apart do not agree with each
+    other to the last unit.
+    """
+    return _plan(request, "margins", loss, request.workload.margins, request.workload.weights)
+
+
+def _plan(
+    request: Request,
+    mechanism: str,
+    loss: PureDP | ZCDP,
+    margins: Sequence[Margin],
+    weights: Sequence[Fraction],
+) -> Plan:
+    for margin in (*margins, *request.workload):
+        request.domain.check_cells(margin, request.max_cells)
+    # With relative scales 1/w the margins cost some Δ; stretching all scales by Δ over the budget makes the
+    # cost exactly the budget, whichever margins one person can change together.
+    relative = [1 / weight for weight in weights]
+    if isinstance(loss, PureDP):
+        cost = margin_sensitivity(request.domain, margins, request.neighbours, scales=relative).l1
+        stretch = cost / loss.epsilon
+    else:
+        cost = margin_sensitivity(
+            request.domain, margins, request.neighbours, squared_scales=relative
+        ).l2_squared
+        stretch = cost / (2 * loss.rho)
+    if not cost:
+        raise InvalidPlan(
+            "with 'replace' neighbours no person can change any of these tables: they hold nothing but the "
+            "public number of records. Ask for a table with an attribute of two possible levels."
+        )
+    noise = DiscreteLaplace if isinstance(loss, PureDP) else DiscreteGaussian
+    return Plan(
+        domain=request.domain,
+        workload=request.workload,
+        privacy=request.privacy,
+        loss=loss,
+        neighbours=request.neighbours,
+        mechanism=mechanism,
+        measured=tuple(
+            MeasuredMargin(margin, noise(scale * stretch))
+            for margin, scale in zip(margins, relative, strict=True)
+        ),
+        reconstruct=request.reconstruct,
+        rounding=request.rounding,
+    )

@@ -1,0 +1,24 @@
+"""What left through a mechanism: noisy whole numbers, public from here on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.errors import InvalidPlan
+from tabulary.planning.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A plan and the noisy integers it called for, one array a measured margin."""
+
+    plan: Plan
+    values: tuple[NDArray[np.int64], ...]
+
+    def __post_init__(self) -> None:
+        shapes = [self.plan.domain.shape_of(m.margin) for m in self.plan.measured]
+        if [v.shape for v in self.values] != shapes or any(v.dtype != np.int64 for v in self.values):
+            raise InvalidPlan("a measurement holds one array of whole numbers for each measured margin.")
+        for values in self.values:
+            values.flags.writeable = False

@@ -1,0 +1,183 @@
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tabulary as tb
+from tabulary.errors import (
+    InvalidPlan,
+    InvalidPrivacy,
+    InvalidWorkload,
+    PublicError,
+    TooManyCells,
+)
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace
+from tabulary.planning import plan_from_description
+
+DOMAIN = tb.Domain(
+    {"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "job": ["none", "paid"]},
+    structural_zeros=[{"age": "0-14", "job": "paid"}],
+)
+PROMISES = [tb.PureDP(1), tb.ApproxDP(1, 1e-9), tb.ZCDP("1/8")]
+
+
+@st.composite
+def requests(draw):
+    """A small random domain, workload and promise."""
+    sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=4))
+    domain = tb.Domain({f"x{i}": range(size) for i, size in enumerate(sizes)})
+    every = list(tb.Workload.all_up_to(domain, len(sizes)).margins)
+    chosen = draw(st.lists(st.sampled_from(every), min_size=1, max_size=5, unique=True))
+    weights = draw(st.lists(st.integers(1, 20), min_size=len(chosen), max_size=len(chosen)))
+    return {
+        "domain": domain,
+        "workload": tb.Workload(domain, chosen, weights),
+        "privacy": draw(st.sampled_from([tb.PureDP("1/3"), tb.ApproxDP(2, 1e-6), tb.ZCDP("1/8")])),
+        "neighbours": draw(st.sampled_from(["add-remove", "replace"])),
+        "contribution": draw(st.integers(1, 3)),
+    }
+
+
+def test_equal_noise_on_every_margin_has_the_number_of_margins_as_its_scale():
+    plan = tb.plan(DOMAIN, "[sex][age][sex age]", privacy=tb.PureDP("1/2"), mechanism="margins")
+    assert [part.noise for part in plan.measured] == [DiscreteLaplace(6)] * 3
+    assert plan.sensitivity == 3
+
+
+def test_replacing_a_record_doubles_the_scale_of_laplace_noise():
+    plan = tb.plan(
+        DOMAIN, "[sex][age]", privacy=tb.PureDP(1), mechanism="margins", neighbours="replace", contribution=2
+    )
+    assert [part.noise for part in plan.measured] == [DiscreteLaplace(8)] * 2
+    assert plan.sensitivity == 8
+
+
+def test_weights_split_the_budget():
+    work = tb.Workload.parse("[sex][age]", DOMAIN).weighted({("sex",): 3})
+    plan = tb.plan(DOMAIN, work, privacy=tb.PureDP(1), mechanism="margins")
+    assert [part.noise.scale for part in plan.measured] == [Fraction(4, 3), Fraction(4)]
+
+
+def test_gaussian_variance_follows_from_the_squared_sensitivity():
+    plan = tb.plan(DOMAIN, "[sex][age]", privacy=tb.ZCDP("1/8"), mechanism="margins")
+    assert [part.noise for part in plan.measured] == [DiscreteGaussian(8)] * 2
+    assert plan.norm == "L2"
+    assert plan.sensitivity == pytest.approx(2**0.5)
+
+
+def test_cells_measures_only_the_attributes_that_are_asked_for():
+    plan = tb.plan(DOMAIN, "[sex][age]", privacy=tb.PureDP(1), mechanism="cells")
+    assert [part.margin for part in plan.measured] == [("sex", "age")]
+
+
+def test_an_approximate_promise_takes_the_noise_with_the_smaller_error():
+    few = tb.plan(DOMAIN, "[sex]", privacy=tb.ApproxDP(1, 1e-9))
+    domain = tb.Domain({f"x{i}": range(10) for i in range(14)})
+    many = tb.plan(domain, tb.Workload.k_way(domain, 2), privacy=tb.ApproxDP(1, 1e-9))
+    assert isinstance(few.measured[0].noise, DiscreteLaplace)
+    assert isinstance(many.measured[0].noise, DiscreteGaussian)
+
+
+@given(requests())
+def test_auto_is_never_worse_than_a_single_mechanism(request):
+    chosen = tb.plan(**request)
+    for name in ("cells", "margins"):
+        assert chosen.expected_rmse <= tb.plan(**request, mechanism=name).expected_rmse
+
+
+@given(requests(), st.sampled_from(["cells", "margins"]))
+def test_a_plan_costs_exactly_its_loss(request, mechanism):
+    plan = tb.plan(**request, mechanism=mechanism)
+    allowed = plan.loss.epsilon if isinstance(plan.loss, tb.PureDP) else plan.loss.rho
+    assert plan._cost() == allowed
+
+
+@given(requests(), st.sampled_from(["cells", "margins"]))
+def test_a_plan_survives_its_description(request, mechanism):
+    plan = tb.plan(**request, mechanism=mechanism)
+    again = plan_from_description(json.loads(json.dumps(plan.describe())))
+    assert again == plan
+    assert again.digest() == plan.digest()
+
+
+def test_auto_passes_over_an_interior_that_is_too_large():
+    domain = tb.Domain({f"x{i}": range(10) for i in range(12)})
+    assert tb.plan(domain, tb.Workload.k_way(domain, 1), privacy=tb.PureDP(1)).mechanism == "margins"
+
+
+def test_a_table_above_the_cap_is_refused_with_its_number():
+    domain = tb.Domain({"post": range(10_000), "a": range(50), "b": range(50)})
+    with pytest.raises(TooManyCells, match="25,000,000 cells"):
+        tb.plan(domain, "[post a b]", privacy=tb.PureDP(1))
+
+
+def test_nothing_to_protect_is_refused():
+    with pytest.raises(InvalidPlan, match="no person can change"):
+        tb.plan(DOMAIN, "[]", privacy=tb.PureDP(1), neighbours="replace")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"mechanism": "magic"}, InvalidPlan),
+        ({"reconstruct": "magic"}, InvalidPlan),
+        ({"rounding": "magic"}, InvalidPlan),
+        ({"neighbours": "cousins"}, InvalidPrivacy),
+        ({"contribution": 0}, InvalidPrivacy),
+        ({"privacy": 1.0}, InvalidPrivacy),
+        ({"workload": "[sex planet]"}, InvalidWorkload),
+        ({"workload": "[sex sex]"}, InvalidWorkload),
+        ({"workload": tb.Workload.k_way(tb.Domain({"other": "xy"}), 1)}, InvalidWorkload),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(options, error):
+    asked = {"domain": DOMAIN, "workload": "[sex]", "privacy": tb.PureDP(1)} | options
+    with pytest.raises(error) as caught:
+        tb.plan(**asked)
+    assert isinstance(caught.value, PublicError)
+
+
+def _described(**changes):
+    plan = tb.plan(DOMAIN, "[sex][age]", privacy=tb.PureDP(1), mechanism="margins")
+    return {**json.loads(json.dumps(plan.describe())), **changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy": {"kind": "pure-dp", "epsilon": "1/2"}},
+        {"loss": {"kind": "pure-dp", "epsilon": "1/2"}},
+        {"loss": {"kind": "zcdp", "rho": "1/2"}},
+        {"neighbours": {"relation": "replace", "records": 1}},
+        {"neighbours": {"relation": "add-remove", "records": 2}},
+        {"sensitivity": {"norm": "L1", "value": "1"}},
+        {"mechanism": "unheard-of"},
+        {"extra": True},
+        {"measured": []},
+        {"measured": [{"attributes": ["sex"], "noise": {"family": "discrete-laplace", "scale": "2"}}]},
+        {
+            "measured": [
+                {"attributes": ["sex"], "noise": {"family": "discrete-laplace", "scale": "2"}},
+                {"attributes": ["age"], "noise": {"family": "discrete-laplace", "scale": "7/5"}},
+            ]
+        },
+        {
+            "measured": [
+                {"attributes": ["sex"], "noise": {"family": "discrete-gaussian", "variance_parameter": "9"}},
+                {"attributes": ["age"], "noise": {"family": "discrete-laplace", "scale": "2"}},
+            ]
+        },
+    ],
+    ids=lambda changes: ",".join(changes),
+)
+def test_a_description_that_claims_too_much_is_refused(changes):
+    with pytest.raises(PublicError):
+        plan_from_description(_described(**changes))
+
+
+@pytest.mark.parametrize("description", [None, [], {}, {"domain": 3}])
+def test_what_is_not_a_description_is_refused(description):
+    with pytest.raises(PublicError):
+        plan_from_description(description)
