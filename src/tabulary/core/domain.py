@@ -26,6 +26,8 @@ MAX_CELLS = 10_000_000
 # A set of structural zeros that hang together is kept as one array over their attributes.
 _MAX_MASK = 1 << 24
 
+_LABELS = (str, int, np.integer)
+
 
 @dataclass(frozen=True, init=False)
 class Domain:
@@ -53,6 +55,8 @@ class Domain:
     ) -> None:
         if not isinstance(levels, Mapping):
             raise InvalidDomain("a domain is a mapping from attribute names to their levels.")
+        if isinstance(structural_zeros, Mapping) or not isinstance(structural_zeros, Iterable):
+            raise InvalidDomain("structural zeros are a list of mappings such as {'age': '0-14'}.")
         object.__setattr__(self, "attributes", tuple(_checked_name(name) for name in levels))
         object.__setattr__(self, "levels", tuple(_checked_levels(a, v) for a, v in levels.items()))
         zeros = dict.fromkeys(self._checked_zero(zero) for zero in structural_zeros)
@@ -133,14 +137,16 @@ class Domain:
 
         A cell of a margin is impossible when every full cell that it sums over is.
         """
-        impossible: NDArray[np.bool_] = self.multiplicity(margin) == 0
-        return impossible
+        return np.asarray(self.multiplicity(margin) == 0)
 
     def multiplicity(self, margin: Margin) -> NDArray[np.int64]:
         """Return, for each cell of `margin`, how many possible cells of the full table it sums over.
 
         Saturates at 2^62 on domains whose full table is larger than that; zero always means impossible.
         """
+        named = self.margin(margin)
+        if named != tuple(margin):
+            return self.multiplicity(named).transpose([named.index(a) for a in margin])
         count = np.ones(self.shape_of(margin), dtype=np.float64)
         blocked: set[str] = set()
         for attributes, mask in self.zero_blocks:
@@ -151,7 +157,7 @@ class Domain:
         free = [a for a in self.attributes if a not in blocked and a not in margin]
         # Beyond 2^53 a float is no longer the exact count; nothing that large is ever added up cell by cell.
         count *= float(min(math.prod(self.shape_of(tuple(free))), 1 << 62))
-        return np.minimum(count, float(1 << 62)).astype(np.int64)
+        return np.asarray(np.minimum(count, float(1 << 62)), dtype=np.int64)
 
     def project(self, margin: Iterable[str]) -> "Domain":
         """Return the domain of the table on `margin`, with the structural zeros that show in it.
@@ -188,9 +194,13 @@ class Domain:
         """Return the domain that `describe` wrote; refuse anything else."""
         match description:
             case {"attributes": list(attributes), "structural_zeros": list(zeros), **rest} if not rest:
-                names = [entry.get("name") if isinstance(entry, dict) else None for entry in attributes]
-                if all(isinstance(n, str) for n in names) and len(set(names)) == len(names):
-                    return cls({entry["name"]: entry["levels"] for entry in attributes}, zeros)
+                levels: dict[str, list[str | int]] = {}
+                for entry in attributes:
+                    match entry:
+                        case {"name": str(name), "levels": list(labels), **more} if not more:
+                            levels[name] = labels
+                if len(levels) == len(attributes):
+                    return cls(levels, zeros)
         raise InvalidDomain("this is not the description of a domain that Tabulary writes.")
 
     @cached_property
@@ -241,7 +251,10 @@ class Domain:
     def _checked_zero(self, zero: Mapping[str, str | int | Sequence[str | int]]) -> Assignment:
         if not isinstance(zero, Mapping) or not zero:
             raise InvalidDomain("a structural zero is a mapping such as {'age': '0-14', 'job': 'paid'}.")
-        named = {a: (v,) if isinstance(v, str | int) else tuple(v) for a, v in zero.items()}
+        named = {a: (v,) if isinstance(v, _LABELS) else v for a, v in zero.items()}
+        if not all(isinstance(v, Iterable) for v in named.values()):
+            raise InvalidDomain("a structural zero gives each attribute one level or a list of them.")
+        named = {a: tuple(v) for a, v in named.items()}
         for attribute, levels in named.items():
             if not levels:
                 raise InvalidDomain(f"a structural zero names no level of attribute {attribute!r}.")
@@ -285,9 +298,11 @@ def _checked_name(name: object) -> str:
 
 
 def _checked_levels(attribute: str, levels: Iterable[str | int]) -> tuple[str, ...]:
+    if not isinstance(levels, Iterable):
+        raise InvalidDomain(f"attribute {attribute!r}: the levels are a list, such as ['F', 'M'].")
     given = tuple(levels)
     for level in given:
-        if isinstance(level, bool) or not isinstance(level, str | int | np.integer):
+        if isinstance(level, bool) or not isinstance(level, _LABELS):
             raise InvalidDomain(
                 f"attribute {attribute!r}: a level is text or a whole number, not {level!r}. "
                 "Ranges of numbers are bins."

@@ -2,10 +2,13 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational, Real
 
 from tabulary.errors import PublicError
 
 _NUMBER = "a whole number, a decimal such as 0.5 or a fraction such as '1/8'"
+
+_LONGEST = 300
 
 
 def exact_fraction(value: object, *, name: str, error: type[PublicError]) -> Fraction:
@@ -18,11 +21,15 @@ def exact_fraction(value: object, *, name: str, error: type[PublicError]) -> Fra
     >>> exact_fraction("1/8", name="rho", error=PublicError)
     Fraction(1, 8)
     """
-    if isinstance(value, Fraction):
-        return value
-    text = str(value).strip() if isinstance(value, int | float | Decimal | str) else ""
-    if isinstance(value, bool) or not text:
-        raise error(f"{name} must be {_NUMBER}, not {value!r} of type {type(value).__name__}.")
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
+        raise error(f"{name} must be {_NUMBER}, not {type(value).__name__}.")
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    text = str(value).strip()
+    # A short text such as 1e999999999 would otherwise become a number of a billion digits.
+    _, _, exponent = text.lower().partition("e")
+    if len(text) > _LONGEST or len(exponent.lstrip("+-0")) > 3:
+        raise error(f"{name} is beyond all bounds: it has more digits than any number that is meant.")
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -35,10 +42,13 @@ def show_fraction(value: Fraction) -> str:
     >>> [show_fraction(Fraction(x)) for x in ("1", "1/2", "1/3", "1/1000000000", "123456.75")]
     ['1', '0.5', '1/3', '1e-9', '123456.75']
     """
+    if max(abs(value.numerator), value.denominator) >= 10**_LONGEST:
+        return "a number of hundreds of digits"
     if value.denominator == 1:
         return str(value.numerator)
+    ratio = f"{value.numerator}/{value.denominator}"
     decimal = f"{float(value):.12g}"
     if Fraction(decimal) != value:
-        return f"{value.numerator}/{value.denominator}"
+        return ratio
     mantissa, separator, exponent = decimal.partition("e")
     return f"{mantissa}e{int(exponent)}" if separator else decimal

@@ -21,6 +21,12 @@ Relation = Literal["add-remove", "replace"]
 # the protective direction by this much of the sum of its absolute terms, so cancellation cannot hurt.
 _FLOAT_SLACK = 1e-12
 
+# Below this, doubles lose digits; a δ that comes out smaller is reported as this.
+_SMALLEST_DELTA = 1e-290
+
+# Parameters beyond these bounds are slips of the pen, and would not survive as doubles.
+_BOUND = Fraction(10) ** 290
+
 
 @dataclass(frozen=True)
 class PureDP:
@@ -157,6 +163,8 @@ def compose(parts: Iterable[Privacy]) -> Privacy:
     spent = list(parts)
     if not spent:
         raise InvalidPrivacy("an empty composition promises nothing; name at least one part.")
+    if not all(isinstance(part, PureDP | ApproxDP | ZCDP) for part in spent):
+        raise InvalidPrivacy("a composition has parts such as PureDP(1), ApproxDP(1, 1e-9) or ZCDP('1/8').")
     kinds = {type(part) for part in spent}
     if kinds >= {ApproxDP, ZCDP}:
         raise InvalidPrivacy("zCDP and (ε, δ) do not compose directly: choose a δ and use zcdp_to_approx.")
@@ -250,6 +258,8 @@ def _positive(value: object, name: str) -> Fraction:
     number = exact_fraction(value, name=name, error=InvalidPrivacy)
     if number <= 0:
         raise InvalidPrivacy(f"{name} must be positive, not {show_fraction(number)}.")
+    if not 1 / _BOUND < number < _BOUND:
+        raise InvalidPrivacy(f"{name} is beyond all bounds: it lies outside 1e-290 to 1e290.")
     return number
 
 
@@ -284,10 +294,15 @@ def _zcdp_epsilon(rho: float, delta: float) -> float:
 
 def _gaussian_delta(epsilon: float, rho: float) -> float:
     mu = math.sqrt(2 * rho)
-    first = _normal_cdf(mu / 2 - epsilon / mu)
+    near, far = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    first = _normal_cdf(near)
+    if first < _SMALLEST_DELTA:
+        return _SMALLEST_DELTA
     # e^ε Φ(·) as one exponential, so that a large ε does not overflow before the tail underflows.
-    second = math.exp(min(epsilon + _log_normal_cdf(-mu / 2 - epsilon / mu), 0.0))
-    return max(first - second, 0.0) + _FLOAT_SLACK * (first + second)
+    second = math.exp(min(epsilon + _log_normal_cdf(far), 0.0))
+    # An argument wrong by one unit in its last place moves Φ by up to forty of them, this far in the tail.
+    slack = _FLOAT_SLACK + 200 * math.ulp(1.0) * abs(far)
+    return max(first - second, 0.0) + slack * (first + second)
 
 
 def _normal_cdf(x: float) -> float:
@@ -320,4 +335,4 @@ def _largest(allowed: Callable[[float], bool]) -> Fraction:
 
 
 def _rounded_up(value: float) -> Fraction:
-    return Fraction(f"{value * (1 + _FLOAT_SLACK) + 1e-300:.14e}")
+    return Fraction(f"{value * (1 + _FLOAT_SLACK) + 1e-280:.14e}")

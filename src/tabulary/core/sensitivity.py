@@ -7,14 +7,15 @@ from the old record's cell to the new one's; a margin in which both fall in the 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.privacy import Neighbours
+from tabulary.errors import InvalidPlan
 
-# Pairs of cells of one group of structural zeros that are compared one by one.
+# The possible cells of one group of structural zeros that are compared pair by pair.
 _MAX_COMPARED = 4_000
 
 
@@ -56,8 +57,11 @@ def margin_sensitivity(
     >>> margin_sensitivity(domain, [("A",), ("A", "B")], Neighbours("replace")).l1
     Fraction(4, 1)
     """
-    ones = [Fraction(1)] * len(margins)
-    weights = [1 / s for s in scales] if scales is not None else ones
+    margins = [domain.margin(margin) for margin in margins]
+    for given in (scales, squared_scales):
+        if given is not None and (len(given) != len(margins) or min(given, default=1) <= 0):
+            raise InvalidPlan(f"{len(margins)} margins need as many positive scales.")
+    weights = [1 / s for s in scales] if scales is not None else [Fraction(1)] * len(margins)
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
     records = neighbours.records
     if neighbours.relation == "add-remove":
@@ -97,14 +101,12 @@ def _differing_attributes(domain: Domain, block: Margin) -> set[frozenset[str]]:
     if len(cells) > _MAX_COMPARED:
         # Not shown to be reached, but never too small: no pair differs in more than every varying attribute.
         return {varying}
-    found = {
-        frozenset(a for a, differs in zip(block, x != y, strict=True) if differs)
-        for x, y in combinations(cells, 2)
-    }
-    return _maximal(found | {frozenset[str]()})
+    powers = 1 << np.arange(len(block))
+    patterns = set[int]().union(*(np.unique((cells != x) @ powers).tolist() for x in cells))
+    return _maximal({frozenset(a for i, a in enumerate(block) if p >> i & 1) for p in patterns})
 
 
-def _antipodal_pair_exists(cells: "np.typing.NDArray[np.intp]") -> bool:
+def _antipodal_pair_exists(cells: NDArray[np.intp]) -> bool:
     varying = cells[:, np.ptp(cells, axis=0) > 0]
     # A few hundred starting cells find a pair at once unless the zeros leave little more than a line.
     return any(bool((varying != x).all(axis=1).any()) for x in varying[:256])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64] | NDArray[np.float64]
 
+# Sums of counts below this are exact in 64 bits.
+_LARGEST_TOTAL = 2.0**62
+
 
 @dataclass(frozen=True, init=False, eq=False)
 class Table:
@@ -38,7 +41,12 @@ class Table:
     counts: Counts
 
     def __init__(self, domain: Domain, counts: ArrayLike) -> None:
-        array = np.array(counts)
+        try:
+            array = np.array(counts)
+        except ValueError:
+            raise InvalidTable(
+                "a table is one array of numbers; these rows are of different lengths."
+            ) from None
         if array.shape != domain.shape:
             raise InvalidTable(
                 f"the domain's shape is {domain.shape} but the array's is {array.shape}. "
@@ -49,11 +57,14 @@ class Table:
                 raise InvalidTable("a count does not fit 64 bits.")
             array = array.astype(np.int64)
         elif array.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                array = array.astype(np.float64)
             if not np.isfinite(array).all():
                 raise InvalidTable("a table holds numbers only: a cell is NaN or infinite.")
-            array = array.astype(np.float64)
         else:
             raise InvalidTable(f"a table holds whole or real numbers, not {array.dtype}.")
+        if np.abs(array).sum(dtype=np.float64) >= _LARGEST_TOTAL:
+            raise InvalidTable("the counts are so large that their sums would not fit 64 bits.")
         if domain.structural_zeros and np.any(array[domain.impossible(domain.attributes)]):
             raise InvalidTable("a cell that the domain declares impossible is not zero.")
         array.flags.writeable = False
@@ -136,7 +147,7 @@ class Table:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the table in long form: a column of labels an attribute, then `count`; one row a cell."""
-        return long_columns(self.domain, {"count": self.counts})
+        return long_columns(self.domain, {value_name("count", self.domain.attributes): self.counts})
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table in long form as a pandas frame."""
@@ -168,12 +179,24 @@ class Table:
 
 def long_columns(domain: Domain, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return arrays of the domain's shape as columns, the last attribute fastest, labels first."""
-    grids = np.indices(domain.shape).reshape(len(domain.shape), -1)
+    grids = np.indices(domain.shape).reshape(len(domain.shape), domain.size)
     labels = {
         a: np.array(domain.levels_of(a), dtype=object)[codes]
         for a, codes in zip(domain.attributes, grids, strict=True)
     }
     return {**labels, **{name: array.reshape(-1) for name, array in values.items()}}
+
+
+def value_name(name: str, attributes: Iterable[str]) -> str:
+    """Return the name of a value column, with an underscore where an attribute has that name already.
+
+    >>> value_name("count", ["sex", "count"])
+    'count_'
+    """
+    taken = set(attributes)
+    while name in taken:
+        name += "_"
+    return name
 
 
 def frame_of(package: str, columns: Mapping[str, NDArray[Any]]) -> Any:

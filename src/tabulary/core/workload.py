@@ -64,6 +64,8 @@ class Workload:
         margins = []
         for inside in _BRACKETS.findall(text):
             names = [quoted or plain for quoted, plain in _NAMES.findall(inside)]
+            if _NAMES.sub("", inside).strip(" \t\n,") or not all(names):
+                raise InvalidWorkload(f"cannot read the margin [{inside}]: a quote is open, or a name empty.")
             if one_letter:
                 names = [letter for name in names for letter in name]
             margins.append(names)
@@ -126,7 +128,8 @@ class Workload:
         return len(self.margins)
 
     def __str__(self) -> str:
-        return "".join(map(show_margin, self.margins))
+        together = all(len(attribute) == 1 for attribute in self.domain.attributes)
+        return "".join(show_margin(margin, together=together) for margin in self.margins)
 
     def _margin(self, attributes: Iterable[str]) -> Margin:
         try:
@@ -148,12 +151,16 @@ class Workload:
             return (Fraction(1),) * len(self.margins)
         if isinstance(weights, Mapping):
             named = {self._margin(m): w for m, w in weights.items()}
+            if len(named) < len(weights):
+                raise InvalidWorkload("a weight is given twice for one margin.")
             for margin in named:
                 if margin not in self.margins:
                     raise InvalidWorkload(
                         f"a weight is given for {show_margin(margin)}, which is not asked for."
                     )
             given: list[object] = [named.get(m, 1) for m in self.margins]
+        elif isinstance(weights, str):
+            raise InvalidWorkload("weights are numbers, one a margin, or a mapping from margins to numbers.")
         else:
             given = list(weights)
         if len(given) != len(self.margins):
@@ -166,13 +173,13 @@ class Workload:
         return exact
 
 
-def show_margin(margin: Margin) -> str:
-    """Return a margin as it is written in a workload.
+def show_margin(margin: Margin, *, together: bool | None = None) -> str:
+    """Return a margin as it is written in a workload, one-letter names `together` unless told otherwise.
 
     >>> show_margin(("A", "B")), show_margin(("sex", "birth country"))
     ('[AB]', '[sex "birth country"]')
     """
-    if all(len(attribute) == 1 for attribute in margin):
+    if all(len(attribute) == 1 for attribute in margin) if together is None else together:
         return f"[{''.join(margin)}]"
     names = (f'"{attribute}"' if " " in attribute else attribute for attribute in margin)
     return f"[{' '.join(names)}]"
