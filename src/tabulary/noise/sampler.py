@@ -1,0 +1,34 @@
+"""Who draws: the one exact sampler, and the port another may fit."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.noise.entropy import Entropy, SystemEntropy
+from tabulary.noise.integer import IntegerNoise
+
+
+class Sampler(Protocol):
+    """Anything that can draw from an integer noise."""
+
+    def draw(self, noise: IntegerNoise, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        """Return independent draws from `noise`."""
+        ...
+
+
+@dataclass(frozen=True)
+class ExactSampler:
+    """Draws from exactly the law that was asked for, by lazily refined inversion.
+
+    >>> from tabulary.noise import DiscreteLaplace
+    >>> ExactSampler().draw(DiscreteLaplace(2), (3, 2)).shape
+    (3, 2)
+    """
+
+    entropy: Entropy = field(default_factory=SystemEntropy)
+
+    def draw(self, noise: IntegerNoise, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        """Return independent draws from `noise`, made from this sampler's entropy."""
+        return noise.sample(size, self.entropy)
