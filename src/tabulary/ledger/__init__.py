@@ -1,0 +1,11 @@
+"""Accounts of privacy budget: no debit, no measurement.
+
+No record comes near it: a ledger holds names, budgets and costs, all of them public.
+"""
+
+from tabulary.ledger.account import Account
+from tabulary.ledger.amounts import Amount, Balance
+from tabulary.ledger.chain import Entry, Head
+from tabulary.ledger.ledger import Ledger
+
+__all__ = ["Account", "Amount", "Balance", "Entry", "Head", "Ledger"]

@@ -1,0 +1,142 @@
+"""An account: the budget of one dataset, and the debits made against it."""
+
+from dataclasses import dataclass, field
+
+from sqlalchemy.engine import Connection
+
+from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.errors import BudgetExceeded, LedgerError
+from tabulary.ledger.amounts import (
+    Amount,
+    Balance,
+    cost_in_unit_of,
+    refuse_unwieldy_privacy,
+    refuse_unwieldy_total,
+)
+from tabulary.ledger.audit import covers, walk_entries
+from tabulary.ledger.chain import Entry, Head, Unsound
+from tabulary.ledger.rows import (
+    Stored,
+    account_row,
+    append_entry,
+    budget_of,
+    neighbours_of,
+    tail_of,
+)
+from tabulary.ledger.storage import UNSPENT, Storage
+from tabulary.ledger.words import refuse_other_than, refuse_unprintable
+
+
+@dataclass(frozen=True)
+class Account:
+    """The budget of one dataset, under one neighbouring relation.
+
+    A debit is one transaction: the total is read, the cost checked against what is left, the entry written.
+    However many processes share the account, the sum of its entries never exceeds its budget.
+    """
+
+    name: str
+    budget: Privacy
+    neighbours: Neighbours
+    digest: str
+    _storage: Storage = field(repr=False, compare=False)
+
+    @classmethod
+    def from_row(cls, row: Stored, storage: Storage) -> "Account":
+        """Return the account that a row of `storage` holds."""
+        return cls(row["name"], budget_of(row), neighbours_of(row), row["digest"], storage)
+
+    def balance(self) -> Balance:
+        """Return what the account may spend, has spent and has left, to the last digit."""
+        with self._storage.reading() as connection:
+            _, spent = self._tail(connection)
+        return Balance(Amount.of(self.budget), spent)
+
+    def spent(self) -> Privacy | None:
+        """Return what all entries cost together, or None before the first."""
+        return self.balance().spent.to_privacy()
+
+    def remaining(self) -> Privacy | None:
+        """Return the largest cost that the account can still pay, or None where it can pay for nothing."""
+        return self.balance().remaining.to_privacy()
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return every debit in order, checked against the chain."""
+        with self._storage.reading() as connection:
+            return tuple(walk_entries(connection, self._row(connection)))
+
+    def head(self) -> Head:
+        """Return the end of the account's chain, to be kept outside the ledger."""
+        with self._storage.reading() as connection:
+            head, _ = self._tail(connection)
+        return head
+
+    def check(self, cost: Privacy, neighbours: Neighbours) -> None:
+        """Refuse what a debit would refuse at this moment; write nothing.
+
+        Another process may spend before the debit comes, so this promises nothing: it saves an early plan
+        from a late refusal.
+        """
+        self._refuse_weaker_neighbours(neighbours)
+        with self._storage.reading() as connection:
+            _, spent = self._tail(connection)
+        self._total(spent, cost)
+
+    def can_afford(self, cost: Privacy, neighbours: Neighbours) -> bool:
+        """Return whether the account has enough left; a cost it could never count is an error."""
+        try:
+            self.check(cost, neighbours)
+        except BudgetExceeded:
+            return False
+        return True
+
+    def debit(self, cost: Privacy, neighbours: Neighbours, *, purpose: str, plan_digest: str) -> Entry:
+        """Return the entry that pays for a plan; measure only once this has returned.
+
+        The entry is on the disk by then. A crash after it loses budget, never privacy.
+        """
+        refuse_unprintable(purpose, "the purpose of a debit")
+        refuse_unprintable(plan_digest, "the digest of a plan")
+        self._refuse_weaker_neighbours(neighbours)
+        with self._storage.writing() as connection:
+            head, spent = self._tail(connection)
+            return append_entry(
+                connection,
+                head,
+                cost=cost,
+                neighbours=neighbours,
+                purpose=purpose,
+                plan_digest=plan_digest,
+                spent=self._total(spent, cost),
+            )
+
+    def _row(self, connection: Connection) -> Stored:
+        row = account_row(connection, self.name)
+        if row is None or row["digest"] != self.digest:
+            raise Unsound(f"no longer holds account {self.name!r} as it was opened")
+        return row
+
+    def _tail(self, connection: Connection) -> tuple[Head, Amount]:
+        return tail_of(connection, self._row(connection))
+
+    def _total(self, spent: Amount, cost: Privacy) -> Amount:
+        refuse_other_than(Privacy, cost, "the cost of a debit")
+        refuse_unwieldy_privacy(cost)
+        price = cost_in_unit_of(self.budget, cost)
+        left = Amount.of(self.budget) - spent
+        if not price <= left:
+            named = f"{price}" if Amount.of(cost) == price else f"{cost}, here {price},"
+            raise BudgetExceeded(
+                f"the plan costs {named} but dataset {self.name!r} has {left} left. {UNSPENT}"
+            )
+        refuse_unwieldy_total(spent + price)
+        return spent + price
+
+    def _refuse_weaker_neighbours(self, offered: Neighbours) -> None:
+        refuse_other_than(Neighbours, offered, "the neighbours of a debit")
+        if not covers(offered, self.neighbours):
+            raise LedgerError(
+                f"the plan protects neighbours under '{offered}' but dataset {self.name!r} promises "
+                f"'{self.neighbours}'. Plan with that relation and with a contribution bound of at least "
+                f"{self.neighbours.records}. {UNSPENT}"
+            )

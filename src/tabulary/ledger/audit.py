@@ -1,0 +1,128 @@
+"""Whether a ledger is sound: its pages, its tables, its chains and its sums."""
+
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import Table, func, select
+from sqlalchemy.engine import Connection
+
+from tabulary.core.privacy import Neighbours
+from tabulary.errors import LedgerError
+from tabulary.ledger import schema
+from tabulary.ledger.amounts import Amount, cost_in_unit_of, zero_in_unit_of
+from tabulary.ledger.chain import Entry, Head, Unsound
+from tabulary.ledger.rows import (
+    Stored,
+    account_rows,
+    budget_of,
+    each,
+    entry_of,
+    founding_digest,
+    head_of,
+    ledger_row,
+    neighbours_of,
+    refuse_broken_seal,
+)
+
+
+def refuse_unsound_ledger(connection: Connection) -> None:
+    """Refuse a file whose pages, tables, chains or sums are not what this version of Tabulary writes.
+
+    Reads everything once: the cost is linear in the number of entries.
+    """
+    _refuse_damaged_pages(connection)
+    _refuse_foreign_tables(connection)
+    ledger = ledger_row(connection)
+    previous, accounts, entries = founding_digest(ledger), 0, 0
+    for account in account_rows(connection):
+        accounts += 1
+        if (account["position"], account["previous"]) != (accounts, previous):
+            raise Unsound(f"lost or gained an account before {account['name']!r}")
+        refuse_broken_seal(account, f"account {account['name']!r}")
+        entries += sum(1 for _ in walk_entries(connection, account))
+        previous = account["digest"]
+    if (ledger["accounts"], ledger["digest"]) != (accounts, previous):
+        raise Unsound("lost the accounts that were opened last")
+    if (accounts, entries) != (_count(connection, schema.heads), _count(connection, schema.entries)):
+        raise Unsound("holds entries of an account that is not there")
+
+
+def walk_entries(connection: Connection, account: Stored) -> Iterator[Entry]:
+    """Return the entries of an account in order; refuse the first that does not follow from those before."""
+    name, budget, promised = account["name"], budget_of(account), neighbours_of(account)
+    spent, limit = zero_in_unit_of(budget), Amount.of(budget)
+    previous, number = account["digest"], 0
+    query = select(schema.entries).where(schema.entries.c.account == name).order_by(schema.entries.c.number)
+    for row in each(connection, query):
+        number += 1
+        if (row["number"], row["previous"]) != (number, previous):
+            raise Unsound(f"lost entry {number} of account {name!r}")
+        refuse_broken_seal(row, f"entry {number} of account {name!r}")
+        entry = entry_of(row)
+        try:
+            spent += cost_in_unit_of(budget, entry.cost)
+        except LedgerError:
+            raise Unsound(f"holds a cost of the wrong kind at entry {number} of account {name!r}") from None
+        if Amount.from_text(row["spent"]) != spent or not spent <= limit:
+            raise Unsound(f"holds a false total at entry {number} of account {name!r}")
+        if not covers(entry.neighbours, promised):
+            raise Unsound(f"holds the wrong neighbouring relation at entry {number} of account {name!r}")
+        previous = entry.digest
+        yield entry
+    if head_of(connection, name) != Head(name, number, previous):
+        raise Unsound(f"lost entries at the end of account {name!r}")
+
+
+def refuse_older_copy(connection: Connection, kept: Iterable[Head]) -> None:
+    """Refuse a ledger that does not hold every head in `kept`, however sound it is in itself."""
+    accounts, entries = schema.accounts.c, schema.entries.c
+    for head in kept:
+        if head.entries:
+            query = select(entries.digest).where(
+                entries.account == head.account, entries.number == head.entries
+            )
+        else:
+            query = select(accounts.digest).where(accounts.name == head.account)
+        if connection.execute(query).scalar() != head.digest:
+            raise Unsound(
+                f"does not hold the head of account {head.account!r} at {head.entries} entries that was kept "
+                "elsewhere: it is an older copy, or another ledger"
+            )
+
+
+def covers(offered: Neighbours, promised: Neighbours) -> bool:
+    """Return whether a plan under `offered` protects all that an account under `promised` promises.
+
+    >>> covers(Neighbours("replace", 3), Neighbours("replace", 2))
+    True
+    """
+    return offered.relation == promised.relation and offered.records >= promised.records
+
+
+def _refuse_damaged_pages(connection: Connection) -> None:
+    if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
+        raise Unsound("has damaged pages")
+
+
+def _refuse_foreign_tables(connection: Connection) -> None:
+    found = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
+    tables = {name for kind, name, _ in found if kind == "table"}
+    if "ledger" not in tables:
+        raise Unsound("is not a ledger")
+    if "version" in _columns(connection, "ledger"):
+        version = connection.exec_driver_sql("SELECT version FROM ledger").scalar()
+        if version not in (None, schema.VERSION):
+            raise Unsound(f"has schema version {version}, and this Tabulary reads version {schema.VERSION}")
+    expected = {name: table.columns.keys() for name, table in schema.metadata.tables.items()}
+    if {table: _columns(connection, table) for table in tables} != expected:
+        raise Unsound("does not have the tables of a ledger")
+    if {name: text for kind, name, text in found if kind not in ("table", "index")} != schema.TRIGGERS:
+        raise Unsound("lost the triggers that keep it append-only")
+
+
+def _columns(connection: Connection, table: str) -> list[str]:
+    found = connection.exec_driver_sql("SELECT name FROM pragma_table_info(?)", (table,))
+    return [name for (name,) in found]
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
