@@ -1,0 +1,1 @@
+"""The only rooms that see a record: reading, encoding, counting."""

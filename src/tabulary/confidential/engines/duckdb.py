@@ -1,0 +1,211 @@
+"""The engine that is always there: CSV, Parquet and Arrow data, read and recoded by an embedded DuckDB."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from tabulary.confidential.coding import Recoding
+from tabulary.confidential.engines import files
+from tabulary.confidential.engines.sql import Recoded, is_readable, quoted, recoded
+from tabulary.confidential.store import Codes
+from tabulary.confidential.threads import available_threads
+from tabulary.errors import InvalidColumn, TabularyError, UnreadableSource, listed
+
+_BATCH_ROWS = 1 << 17
+_MEMORY = "1GB"
+_MAX_THREADS = 4
+
+# What DuckDB's text is searched for, and what may be said instead of it: its own text quotes the line.
+_CSV_REASONS = {
+    "Expected Number of Columns": "a row has more or fewer fields than the header",
+    "unterminated quote": "a quote is not closed, or text stands beside a quoted field",
+    "invalid state": "its quoting or its line ends are not those of one CSV dialect",
+    "unicode": "it is not UTF-8 text",
+    "Maximum line size": "a row is longer than two million bytes",
+    "GZIP": "it is not a whole gzip file",
+}
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One relation to read: its SQL, the names of its columns in order, and how it is called in an error."""
+
+    relation: str
+    names: tuple[object, ...]
+    called: str
+    data: Any = None
+    """Arrow data that the SQL knows by the name of `source`."""
+
+
+class DuckDBEngine:
+    """Records in parts, each of which has the wanted columns, read one after the other.
+
+    In memory, without network, extensions or temporary files; it can open the named files and no others.
+    """
+
+    def __init__(self, parts: Sequence[Callable[[], Part]], allowed: Sequence[Path] = ()) -> None:
+        self._parts = parts
+        self._allowed = allowed
+
+    @classmethod
+    def of_files(cls, kind: str, paths: Sequence[Path], *, delimiter: str = ",") -> "DuckDBEngine":
+        """Return the engine that reads these files."""
+
+        def part(path: Path) -> Callable[[], Part]:
+            return lambda: _csv(path, delimiter) if kind == files.CSV else _parquet(path)
+
+        return cls([part(path) for path in paths], paths)
+
+    @classmethod
+    def of_arrow(cls, data: Any, called: str = "the Arrow table") -> "DuckDBEngine":
+        """Return the engine that reads an Arrow table, batch or reader."""
+        if isinstance(data, pyarrow.RecordBatch):
+            data = pyarrow.Table.from_batches([data])
+        if not isinstance(data, pyarrow.Table | pyarrow.RecordBatchReader):
+            raise UnreadableSource(
+                f"Arrow data is a Table, a RecordBatch or a RecordBatchReader, not {type(data).__name__}."
+            )
+        return cls([lambda: Part("source", tuple(data.schema.names), called, data)])
+
+    def batches(self, recodings: Sequence[Recoding]) -> Iterator[tuple[Codes, ...]]:
+        """Yield the records as level codes; see `Engine.batches`."""
+        connection = _connect(self._allowed)
+        try:
+            for number, described in enumerate(self._parts):
+                yield from _read(connection, described(), recodings, number)
+        finally:
+            connection.close()
+
+
+def check_columns(names: Sequence[object], recodings: Sequence[Recoding], called: str) -> None:
+    """Refuse a source in which a wanted column is missing or stands twice.
+
+    The names that the source does have are not told: without a header line they would be a record.
+    """
+    wanted = list(dict.fromkeys(recoding.column for recoding in recodings))
+    missing = [column for column in wanted if column not in names]
+    if missing:
+        raise InvalidColumn(
+            f"{called} has no column {listed(missing)}. Nothing was counted. Its header must spell the name "
+            "exactly so; a column of another name is given with Coding(column=...)."
+        )
+    doubled = [column for column in wanted if list(names).count(column) > 1]
+    if doubled:
+        raise InvalidColumn(
+            f"{called} has more than one column {listed(doubled)}, so it is not clear which is meant. "
+            "Nothing was counted. Rename one of them."
+        )
+
+
+def _read(
+    connection: Any, part: Part, recodings: Sequence[Recoding], number: int
+) -> Iterator[tuple[Codes, ...]]:
+    check_columns(part.names, recodings, part.called)
+    # Columns go by their place: DuckDB takes "Sex" and "sex" for one name, and renames the second in silence.
+    relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
+    columns = [f"c{part.names.index(recoding.column)}" for recoding in recodings]
+    kinds = _guarded(lambda: _types(connection, part, relation, columns), part.called)
+    for recoding, kind in zip(recodings, kinds, strict=True):
+        if not is_readable(kind):
+            raise InvalidColumn(
+                f"column {recoding.column!r} of {part.called} has the type {kind}, whose values have no text "
+                "that could be a level. Nothing was counted."
+            )
+    ways = [
+        recoded(recoding, column, kind, f"levels_{number}_{place}")
+        for place, (recoding, column, kind) in enumerate(zip(recodings, columns, kinds, strict=True))
+    ]
+    reader = _guarded(lambda: _query(connection, relation, ways, number), part.called)
+    while True:
+        batch = _guarded(lambda: next(reader, None), part.called)
+        if batch is None:
+            return
+        yield tuple(_codes(batch.column(i), way) for i, way in enumerate(ways))
+
+
+def _types(connection: Any, part: Part, relation: str, columns: Sequence[str]) -> list[str]:
+    if part.data is not None:
+        connection.register("source", part.data)
+    return [str(kind) for kind in connection.sql(f"SELECT {', '.join(columns)} FROM {relation}").types]
+
+
+def _query(connection: Any, relation: str, ways: Sequence[Recoded], number: int) -> Any:
+    for place, way in enumerate(ways):
+        if way.texts:
+            levels = ", ".join(map(quoted, way.texts))
+            connection.execute(f"CREATE TYPE levels_{number}_{place} AS ENUM ({levels})")
+    chosen = ", ".join(f"{way.expression} AS k{place}" for place, way in enumerate(ways))
+    return connection.sql(f"SELECT {chosen} FROM {relation}").to_arrow_reader(_BATCH_ROWS)
+
+
+def _codes(column: Any, way: Recoded) -> Codes:
+    raw = column.to_numpy(zero_copy_only=False)
+    if raw.dtype == way.codes.dtype and np.array_equal(way.codes, np.arange(len(way.codes))):
+        codes: Codes = raw
+    else:
+        codes = way.codes[raw]
+    return codes
+
+
+def _csv(path: Path, delimiter: str) -> Part:
+    names = files.csv_header(path, delimiter)
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+    compression = "gzip" if files.is_compressed(path) else "none"
+    # Nothing is guessed: text stays text, so that 01 is not 1, and a row that does not fit is an error.
+    relation = (
+        f"read_csv({quoted(str(path))}, auto_detect = false, columns = {{{columns}}}, header = true, "
+        f"delim = {quoted(delimiter)}, quote = '\"', escape = '\"', nullstr = '', comment = '', "
+        f"strict_mode = true, null_padding = false, ignore_errors = false, encoding = 'utf-8', "
+        f"compression = {quoted(compression)}, hive_partitioning = false)"
+    )
+    return Part(relation, names, f"the CSV file {path.name!r}")
+
+
+def _parquet(path: Path) -> Part:
+    called = f"the Parquet file {path.name!r}"
+    schema = _guarded(lambda: pyarrow.parquet.read_schema(path), called)
+    relation = f"read_parquet({quoted(str(path))}, hive_partitioning = false, union_by_name = false)"
+    return Part(relation, tuple(schema.names), called)
+
+
+def _connect(allowed: Sequence[Path]) -> Any:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": available_threads(_MAX_THREADS),
+            "memory_limit": _MEMORY,
+            "temp_directory": "",
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+        },
+    )
+    connection.execute(f"SET allowed_paths = [{', '.join(quoted(str(path)) for path in allowed)}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _guarded(action: Callable[[], _T], called: str) -> _T:
+    """Return what the action returns; if it fails, raise an error that has forgotten the other one's text."""
+    reason = ""
+    try:
+        return action()
+    except (TabularyError, MemoryError):
+        raise
+    except Exception as problem:
+        # Any library on the way may quote a value: only the kind of trouble is kept.
+        text = str(problem)
+        reason = next((said for sign, said in _CSV_REASONS.items() if sign in text), "")
+    said = f": {reason}" if reason else ", or is damaged"
+    # Raised out here, so that the other error is not even its context.
+    raise UnreadableSource(f"{called} cannot be read{said}. Nothing was counted.")

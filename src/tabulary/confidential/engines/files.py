@@ -1,0 +1,98 @@
+"""Which files a path means, and what a CSV file's header says."""
+
+import csv
+import glob
+import gzip
+from pathlib import Path
+
+from tabulary.errors import UnreadableSource
+
+CSV = "CSV"
+PARQUET = "Parquet"
+
+_SUFFIXES = {".csv": CSV, ".csv.gz": CSV, ".parquet": PARQUET}
+
+
+def format_of(path: Path) -> str | None:
+    """Return the format that a file's name ends in, or None.
+
+    >>> format_of(Path("people.CSV.gz")), format_of(Path("people.xlsx"))
+    ('CSV', None)
+    """
+    name = path.name.lower()
+    return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def find_files(path: str | Path, wanted: str | None = None) -> tuple[str, tuple[Path, ...]]:
+    """Return the format and the files that a path means: a file, a folder of files, or a glob.
+
+    The format is `wanted`, or else what the names say. A folder must hold files of one format and nothing
+    else, since a part that is silently left out is worse than an error; names that begin with "." or "_" are
+    what tools leave beside the data and are passed over. No network: an address is refused.
+    """
+    text = str(path)
+    if "://" in text:
+        raise UnreadableSource(f"{text!r} is an address, but Tabulary reads local files only. Fetch it.")
+    place = Path(text).expanduser()
+    if place.is_dir():
+        files = _in_folder(place)
+    elif place.is_file():
+        files = [place]
+    elif place.exists():
+        raise UnreadableSource(f"{text!r} is neither a file nor a folder.")
+    elif glob.has_magic(text):
+        files = sorted(Path(found) for found in glob.glob(str(place), recursive=True))  # noqa: PTH207
+        files = [file for file in files if file.is_file()]
+        if not files:
+            raise UnreadableSource(f"no file matches {text!r}.")
+    else:
+        raise UnreadableSource(f"there is no file or folder {text!r}.")
+    formats = {wanted if wanted and len(files) == 1 else format_of(file) for file in files}
+    for file in files:
+        if None in formats and format_of(file) is None:
+            raise UnreadableSource(
+                f"the file {file.name!r} is not of a known format: its name must end in "
+                f"{', '.join(_SUFFIXES)}. Nothing was read."
+            )
+    if len(formats) > 1 or (wanted and formats != {wanted}):
+        raise UnreadableSource(
+            f"{text!r} holds files that are not all {wanted or 'of one format'}. "
+            "Name those to read, with a glob."
+        )
+    (kind,) = formats
+    assert kind is not None
+    return kind, tuple(file.resolve() for file in files)
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
+    if not entries:
+        raise UnreadableSource(f"the folder {str(folder)!r} is empty.")
+    for entry in entries:
+        if not entry.is_file():
+            raise UnreadableSource(
+                f"the folder {str(folder)!r} holds {entry.name!r}, which is not a file. To read "
+                "folders within folders, use a glob such as 'people/**/*.parquet'."
+            )
+    return entries
+
+
+def is_compressed(path: Path) -> bool:
+    """Return whether a file's name says that it is compressed."""
+    return path.name.lower().endswith(".gz")
+
+
+def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
+    """Return the names in the first line of a CSV file."""
+    names: list[str] | None = None
+    problem = f"the CSV file {path.name!r} is empty: it does not even have a header."
+    try:
+        opened = gzip.open if is_compressed(path) else open
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
+            names = next(csv.reader(lines, delimiter=delimiter, strict=True), None)
+    except (OSError, EOFError, UnicodeError, csv.Error):
+        problem = f"the CSV file {path.name!r} cannot be read: it must be UTF-8 text with a header line."
+    # Raised out here, so that the error does not carry the other one, whose text may quote the file.
+    if names is None:
+        raise UnreadableSource(problem)
+    return tuple(names)

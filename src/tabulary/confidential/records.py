@@ -1,0 +1,227 @@
+"""The records: read once, encoded, counted as often as there are margins to count."""
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
+
+import pyarrow
+
+from tabulary.confidential.coding import Coding, resolve_all
+from tabulary.confidential.encoding import encode
+from tabulary.confidential.engines import Engine, files
+from tabulary.confidential.engines.duckdb import DuckDBEngine, check_columns
+from tabulary.confidential.store import MEMORY_BYTES
+from tabulary.confidential.tally import Tally, margins_of
+from tabulary.core.domain import MAX_CELLS, Domain
+from tabulary.core.workload import Workload
+from tabulary.errors import InvalidColumn, InvalidPlan, MissingExtra, UnreadableSource
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+    from tabulary.confidential.counting import Progress
+
+Codings = Mapping[str, Coding]
+"""How attributes are read, by name; one that is not named is read from the column of its own name."""
+
+
+class Records:
+    """Confidential records, one a person, with the attributes of a domain and nothing else.
+
+    Columns outside the domain are never read. What it prints is the domain, not even the number of records:
+    that is confidential where neighbours differ by one record. It cannot be copied or pickled. Encoded
+    records above 256 MiB lie in a temporary file without a name; `close`, the end of a `with`, the garbage
+    collector and the end of the process each let go of it.
+
+    >>> domain = Domain({"sex": ["F", "M"]})
+    >>> with Records.from_arrow(pyarrow.table({"sex": ["F", "M", "F"]}), domain) as records:
+    ...     print(records)
+    ...     print(records.tally([["sex"]]))
+    <Records of sex 2>
+    <Tally of 1 margins, 2 cells: [sex]>
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        weights: object = None,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        if weights is not None:
+            raise InvalidPlan(
+                "survey weights are not supported yet: every record counts one. Nothing was read. "
+                "Leave `weights` out."
+            )
+        self._domain = domain
+        self._store = encode(engine, domain, resolve_all(domain, codings), memory_bytes=memory_bytes)
+        self._finalizer = weakref.finalize(self, self._store.close)
+
+    @classmethod
+    def from_file(
+        cls, path: str | Path, domain: Domain, codings: Codings | None = None, *, weights: object = None
+    ) -> Self:
+        """Return the records of a CSV or Parquet file, of a folder of them, or of a glob.
+
+        The name says the format: .csv, .csv.gz or .parquet.
+        """
+        kind, paths = files.find_files(path)
+        return cls(DuckDBEngine.of_files(kind, paths), domain, codings, weights=weights)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        delimiter: str = ",",
+        weights: object = None,
+    ) -> Self:
+        """Return the records of CSV files: UTF-8, a header line, fields quoted with double quotes.
+
+        Every field is text, so 01 and 1 are different values. An empty field is an unknown value.
+        """
+        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
+            raise InvalidPlan(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
+        kind, paths = files.find_files(path, files.CSV)
+        return cls(DuckDBEngine.of_files(kind, paths, delimiter=delimiter), domain, codings, weights=weights)
+
+    @classmethod
+    def from_parquet(
+        cls, path: str | Path, domain: Domain, codings: Codings | None = None, *, weights: object = None
+    ) -> Self:
+        """Return the records of Parquet files."""
+        kind, paths = files.find_files(path, files.PARQUET)
+        return cls(DuckDBEngine.of_files(kind, paths), domain, codings, weights=weights)
+
+    @classmethod
+    def from_arrow(
+        cls, data: Any, domain: Domain, codings: Codings | None = None, *, weights: object = None
+    ) -> Self:
+        """Return the records of an Arrow table, record batch or record batch reader; a reader is used up."""
+        return cls(DuckDBEngine.of_arrow(data), domain, codings, weights=weights)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: "pandas.DataFrame",
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        weights: object = None,
+    ) -> Self:
+        """Return the records of a pandas frame, one a row."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra(
+                "pandas is not installed. Install it: pip install 'tabulary[frames]'."
+            ) from None
+        if not isinstance(frame, pandas.DataFrame):
+            raise UnreadableSource(f"from_pandas reads a pandas DataFrame, not {type(frame).__name__}.")
+        recodings = resolve_all(domain, codings)
+        names = list(frame.columns)
+        check_columns(names, recodings, "the pandas frame")
+        wanted = dict.fromkeys(recoding.column for recoding in recodings)
+        # Column by column, so that one that cannot be converted is named, and no other is touched.
+        table = pyarrow.table(
+            {
+                name: _arrow_column(
+                    partial(pyarrow.array, frame.iloc[:, names.index(name)], from_pandas=True), name
+                )
+                for name in wanted
+            }
+        )
+        return cls(DuckDBEngine.of_arrow(table, "the pandas frame"), domain, codings, weights=weights)
+
+    @classmethod
+    def from_polars(
+        cls,
+        frame: "polars.DataFrame",
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        weights: object = None,
+    ) -> Self:
+        """Return the records of a polars frame, one a row."""
+        try:
+            import polars
+        except ImportError:
+            raise MissingExtra(
+                "polars is not installed. Install it: pip install 'tabulary[frames]'."
+            ) from None
+        if not isinstance(frame, polars.DataFrame):
+            raise UnreadableSource(f"from_polars reads a polars DataFrame, not {type(frame).__name__}.")
+        recodings = resolve_all(domain, codings)
+        check_columns(frame.columns, recodings, "the polars frame")
+        wanted = dict.fromkeys(recoding.column for recoding in recodings)
+        table = pyarrow.table({n: _arrow_column(frame.get_column(n).to_arrow, n) for n in wanted})
+        return cls(DuckDBEngine.of_arrow(table, "the polars frame"), domain, codings, weights=weights)
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the records."""
+        return self._domain
+
+    def tally(
+        self,
+        margins: Workload | Iterable[Iterable[str]],
+        *,
+        progress: "Progress | None" = None,
+        max_cells: int = MAX_CELLS,
+    ) -> Tally:
+        """Return the exact counts of some margins. Confidential.
+
+        `progress` is called about twice a second with what is done, how many hundredths of it, and 100. The
+        first tally after an install compiles the counting code, which takes a few seconds.
+        """
+        # Loading the compiler takes longer than starting Python, and a plan never counts.
+        from tabulary.confidential.counting import count
+
+        wanted = margins_of(self._domain, margins)
+        return Tally(
+            self._domain, count(self._store, self._domain, wanted, progress=progress, max_cells=max_cells)
+        )
+
+    def close(self) -> None:
+        """Forget the records, in memory and on disk."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        shown = " × ".join(f"{a} {len(self._domain.levels_of(a))}" for a in self._domain.attributes)
+        return f"<Records of {shown}>"
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("Records are confidential: they cannot be pickled or copied.")
+
+
+def _arrow_column(convert: Callable[[], Any], name: str) -> Any:
+    try:
+        return convert()
+    except MemoryError:
+        raise
+    except Exception:
+        pass
+    # Raised out here: the other error quotes the value that could not be converted.
+    raise InvalidColumn(
+        f"column {name!r} of the frame holds values of more than one type, or of one that has no text. "
+        "Nothing was counted. Convert it to text, to numbers or to a category first."
+    )

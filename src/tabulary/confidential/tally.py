@@ -1,0 +1,110 @@
+"""The tally: exact counts, for mechanisms and nobody else."""
+
+from collections.abc import Iterable, Mapping
+from typing import NoReturn, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.domain import MAX_CELLS, Domain, Margin
+from tabulary.core.table import Table
+from tabulary.core.workload import Workload, show_margin
+from tabulary.errors import InvalidTable, InvalidWorkload
+
+# A float holds every whole number up to here, so below it a whole float is a count and not a rounding of one.
+_LAST_EXACT = 2.0**53
+
+
+class Tally:
+    """Exact counts on some margins of a domain. Confidential.
+
+    What it prints is its shape, never a count. It cannot be copied, pickled, iterated or turned into an array
+    by accident: `exact` is the one way in.
+
+    >>> table = Table(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), [[1, 2], [3, 4]])
+    >>> tally = Tally.from_table(table, [["sex"], ["sex", "job"]])
+    >>> tally
+    <Tally of 2 margins, 6 cells: [sex][sex job]>
+    >>> tally.exact(["sex"]).tolist()
+    [3, 7]
+    """
+
+    __slots__ = ("__weakref__", "_counts", "_domain")
+
+    def __init__(self, domain: Domain, counts: Mapping[Margin, NDArray[np.int64]]) -> None:
+        held: dict[Margin, NDArray[np.int64]] = {}
+        for margin, cells in counts.items():
+            array = np.array(cells, dtype=np.int64)
+            if array.shape != domain.shape_of(margin) or domain.margin(margin) != margin:
+                raise InvalidTable(f"the counts of {show_margin(margin)} do not have the margin's shape.")
+            array.flags.writeable = False
+            held[margin] = array
+        self._domain = domain
+        self._counts = held
+
+    @classmethod
+    def from_table(
+        cls, table: Table, margins: Workload | Iterable[Iterable[str]], *, max_cells: int = MAX_CELLS
+    ) -> "Tally":
+        """Return the counts of a table of people, on its margins.
+
+        The table must hold whole numbers that are not negative.
+        """
+        wanted = margins_of(table.domain, margins)
+        counts = table.counts
+        if counts.dtype.kind == "f":
+            whole = bool(np.all(counts == np.floor(counts)) and np.all(np.abs(counts) <= _LAST_EXACT))
+            if not whole:
+                raise InvalidTable("the table is not one of counts: a cell is not a whole number.")
+        if np.any(counts < 0):
+            raise InvalidTable("the table is not one of counts: a cell is negative.")
+        if counts.sum(dtype=np.float64) >= float(np.iinfo(np.int64).max):
+            raise InvalidTable("the table is not one of counts: its total does not fit 64 bits.")
+        exact = counts.astype(np.int64)
+        held: dict[Margin, NDArray[np.int64]] = {}
+        for margin in wanted:
+            table.domain.check_cells(margin, max_cells)
+            summed = tuple(i for i, a in enumerate(table.domain.attributes) if a not in margin)
+            held[margin] = np.asarray(exact.sum(axis=summed))
+        return cls(table.domain, held)
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the records."""
+        return self._domain
+
+    @property
+    def margins(self) -> tuple[Margin, ...]:
+        """The margins that were counted, in the order of asking."""
+        return tuple(self._counts)
+
+    def exact(self, margin: Iterable[str]) -> NDArray[np.int64]:
+        """Return the exact counts of one margin, read-only, its attributes in the domain's order.
+
+        Confidential: for a mechanism, which adds noise before anything leaves.
+        """
+        named = self._domain.margin(margin)
+        if named not in self._counts:
+            raise InvalidWorkload(
+                f"the margin {show_margin(named)} was not counted. "
+                f"Counted were {''.join(map(show_margin, self.margins[:12])) or 'none'}."
+            )
+        return self._counts[named]
+
+    def __repr__(self) -> str:
+        shown = "".join(map(show_margin, self.margins[:6])) + ("…" if len(self._counts) > 6 else "")
+        cells = sum(map(self._domain.cells, self._counts))
+        return f"<Tally of {len(self._counts):,} margins, {cells:,} cells: {shown}>"
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a Tally is confidential: it cannot be pickled or copied.")
+
+
+def margins_of(domain: Domain, margins: Workload | Iterable[Iterable[str]]) -> tuple[Margin, ...]:
+    """Return the wanted margins in the domain's order; refuse one named twice, or of another domain."""
+    if isinstance(margins, Workload) and margins.domain != domain:
+        raise InvalidWorkload("the workload was made for another domain than the records.")
+    return margins.margins if isinstance(margins, Workload) else Workload(domain, margins).margins
