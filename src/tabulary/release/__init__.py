@@ -1,0 +1,9 @@
+"""What is published: released tables, the release, its folder, its report."""
+
+from tabulary.release.figure import whisker_svg
+from tabulary.release.folder import StagedFolder, staged_folder
+from tabulary.release.formats import expected_bytes
+from tabulary.release.release import Release
+from tabulary.release.table import ReleasedTable
+
+__all__ = ["Release", "ReleasedTable", "StagedFolder", "expected_bytes", "staged_folder", "whisker_svg"]

@@ -1,0 +1,191 @@
+"""A folder that appears whole or not at all, and the careful reading of one that may come from anywhere."""
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tabulary.errors import ReleaseError, ReleaseExists
+
+STAGING_PREFIX = ".tabulary-staging-"
+"""How a folder in the making is named: hidden, beside its target, never mistaken for a release."""
+
+_NOT_WRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM}
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_IN_THE_WAY = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR}
+
+
+@dataclass
+class StagedFolder:
+    """A private folder beside `target` that becomes it in one rename."""
+
+    target: Path
+    published: bool = False
+    _content: Path = field(default=Path(), repr=False)
+    _names: list[str] = field(default_factory=list, repr=False)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write one file, under a name such as "tables/sex.csv", and see it to the disk."""
+        path = self._content / name
+        with _clear_errors(self.target):
+            path.parent.mkdir(exist_ok=True)
+            with path.open("xb") as file:
+                write_bytes(file.fileno(), data)
+                os.fsync(file.fileno())
+        self._names.append(name)
+
+    def publish(self) -> None:
+        """Make everything written so far visible at `target`, at once and for good."""
+        with _clear_errors(self.target):
+            for folder in (*{(self._content / name).parent for name in self._names}, self._content):
+                _sync_folder(folder)
+            # A rename onto an empty folder succeeds without a word, hence this look. Whoever makes one
+            # between the look and the rename loses an empty folder; anything with content is never replaced.
+            if os.path.lexists(self.target):
+                raise _exists(self.target)
+            try:
+                self._content.rename(self.target)
+            except OSError as problem:
+                if problem.errno in _IN_THE_WAY:
+                    raise _exists(self.target) from problem
+                raise
+        self.published = True
+        try:
+            _sync_folder(self.target.parent)
+        except OSError as problem:
+            raise ReleaseError(
+                f"the release stands at {self.target}, but the disk did not confirm it: {problem.strerror}. "
+                "Verify it before you rely on it."
+            ) from problem
+
+
+@contextmanager
+def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> Iterator[StagedFolder]:
+    """Yield a folder to write into; at the end of the block it stands at `path`, whole.
+
+    Entered before any budget is spent, it finds what would stand in the way afterwards: something at `path`
+    already, a missing or read-only parent, too little room for `expected_bytes`. When the block raises, or
+    writes nothing, nothing is published and the staging folder is removed. A process that is killed leaves
+    either no release or a whole one, and at most a hidden folder named `.tabulary-staging-…` that may be
+    deleted.
+    """
+    target = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link at the target
+    if os.path.lexists(target):
+        raise _exists(target)
+    if not target.parent.is_dir():
+        raise ReleaseError(
+            f"the release cannot be written to {target}: there is no folder {target.parent}. "
+            "Nothing was written. Make that folder first."
+        )
+    with _clear_errors(target):
+        free = shutil.disk_usage(target.parent).free
+        if free < expected_bytes:
+            raise ReleaseError(
+                f"the release needs about {expected_bytes:,} bytes and {target.parent} has {free:,} free. "
+                "Nothing was written. Free some space or choose another disk."
+            )
+        staging = target.parent / f"{STAGING_PREFIX}{secrets.token_hex(8)}"
+        staging.mkdir(mode=0o700)
+    try:
+        staged = StagedFolder(target, _content=staging / "release")
+        with _clear_errors(target):
+            # Inside the private folder, so that it has the user's own permissions once it is out.
+            staged._content.mkdir()
+        yield staged
+        if staged._names:
+            staged.publish()
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_bytes(descriptor: int, data: bytes) -> None:
+    """Write all of `data`; the one place through which every byte of a release passes."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def list_folder(root: Path, subfolder: str) -> tuple[set[str], list[str]]:
+    """Return the plain files of `root` and of its one `subfolder`, and the names of everything else.
+
+    Links are not followed: one that was swapped in is something else, whatever it points to.
+    """
+    files: set[str] = set()
+    others: list[str] = []
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        with os.scandir(root / below) as entries:
+            for entry in entries:
+                name = f"{below}{entry.name}"
+                if name == subfolder and entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    files.add(name)
+                else:
+                    others.append(name)
+    return files, sorted(others)
+
+
+def read_plain_file(path: Path, *, length: int | None = None) -> bytes | None:
+    """Return the bytes of a plain file; None if it is anything else or has another length.
+
+    A file that is not as long as it should be is not read, so a swollen one costs nothing.
+    """
+    before = os.lstat(path)
+    if not stat.S_ISREG(before.st_mode) or (length is not None and before.st_size != length):
+        return None
+    with path.open("rb") as file:
+        # The same file that was looked at, and not one put in its place since.
+        if not os.path.samestat(before, os.fstat(file.fileno())):
+            return None
+        return file.read() if length is None else file.read(length + 1)
+
+
+@contextmanager
+def _clear_errors(target: Path) -> Iterator[None]:
+    """Turn what the operating system says into what to do about it."""
+    try:
+        yield
+    except OSError as problem:
+        asked = f"the release cannot be written to {target}"
+        reason = os.strerror(problem.errno) if problem.errno else str(problem)
+        if problem.errno in _NOT_WRITABLE:
+            raise ReleaseError(
+                f"{asked}: {target.parent} is not writable ({reason}). Nothing was published. "
+                "Choose a folder you may write to."
+            ) from problem
+        if problem.errno in _NO_SPACE:
+            raise ReleaseError(
+                f"{asked}: no room is left ({reason}). Nothing was published, and what was written is "
+                "removed. Free some space or choose another disk."
+            ) from problem
+        raise ReleaseError(
+            f"{asked}: {reason}. Nothing was published. Choose another place or see to the disk."
+        ) from problem
+
+
+def _exists(target: Path) -> ReleaseExists:
+    return ReleaseExists(
+        f"{target} is already there, and a release is never overwritten. Nothing was written. "
+        "Choose another folder, or move that one away."
+    )
+
+
+def _sync_folder(folder: Path) -> None:
+    # Elsewhere a folder cannot be opened, and its entries are as durable as the system makes them.
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as problem:
+            # Some network and FUSE file systems cannot sync a folder; that is not a failure to write.
+            if problem.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,135 @@
+"""The two formats of a published table, CSV and Parquet, and the names of its files."""
+
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tabulary.core.domain import Domain, Margin
+from tabulary.planning import Plan
+from tabulary.release.table import ReleasedTable, column_names
+
+TABLES = "tables"
+"""The folder of the tables inside a release."""
+
+_ROWS_AT_A_TIME = 1 << 16
+_LONGEST_STEM = 80
+# What Windows will not have as a file's name, whatever its ending.
+_RESERVED = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
+
+
+def file_stems(margins: Iterable[Margin]) -> dict[Margin, str]:
+    """Return a readable file name for each table, safe on every file system and used once.
+
+    >>> list(file_stems([(), ("sex",), ("sex", "age group"), ("Sex",), ("年",)]).values())
+    ['total', 'sex', 'sex-by-age-group', 'sex-2', 'table']
+    """
+    given = list(margins)
+    stems: dict[Margin, str] = {}
+    # The total is the one table with a fixed name; an attribute called "total" gives way to it.
+    for margin in sorted(given, key=bool):
+        stem = _stem(margin)
+        name, turn = stem, 1
+        while name in stems.values():
+            turn += 1
+            name = f"{stem}-{turn}"
+        stems[margin] = name
+    return {margin: stems[margin] for margin in given}
+
+
+def file_names(margins: Iterable[Margin]) -> dict[Margin, tuple[str, str]]:
+    """Return the CSV and the Parquet file of each table, relative to the release's folder."""
+    return {
+        margin: (f"{TABLES}/{stem}.csv", f"{TABLES}/{stem}.parquet")
+        for margin, stem in file_stems(margins).items()
+    }
+
+
+def arrow_table(released: ReleasedTable, plan: Plan) -> pa.Table:
+    """Return the table as it is published, with what it is in the metadata of its schema."""
+    about = {
+        "margin": list(released.margin),
+        "plan": plan.digest(),
+        "privacy": str(plan.privacy),
+        "neighbours": str(plan.neighbours),
+        "noise": released.errors.noise.describe(),
+    }
+    metadata = {"tabulary": json.dumps(about, ensure_ascii=False, sort_keys=True)}
+    return released.to_arrow().replace_schema_metadata(metadata)
+
+
+def csv_bytes(table: pa.Table) -> bytes:
+    r"""Return a table as CSV: RFC 4180 quoting where it is needed, UTF-8, lines that end in LF.
+
+    >>> csv_bytes(pa.table({"job": ["paid, or self", "none"], "count": [3, -1]}))
+    b'job,count\n"paid, or self",3\nnone,-1\n'
+    """
+    pieces = [",".join(map(_field, table.column_names))]
+    for batch in table.to_batches(max_chunksize=_ROWS_AT_A_TIME):
+        texts = [_texts(column) for column in batch.columns]
+        pieces += pc.binary_join_element_wise(*texts, ",").to_pylist()
+    return "\n".join([*pieces, ""]).encode()
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """Return a table as Parquet, its schema's metadata included."""
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def read_parquet(data: bytes) -> pa.Table:
+    """Return the table in a Parquet file's bytes."""
+    # One thread: a reader of many small tables gains nothing from a pool of them.
+    return pq.read_table(pa.BufferReader(data), use_threads=False)
+
+
+def expected_bytes(plan: Plan) -> int:
+    """Return an upper estimate of the size of the plan's release, for a look at the disk beforehand.
+
+    Both formats of every table, at most one line of text a cell and a few numbers, and the report, which
+    shows a few hundred cells of each. Reads no data.
+    """
+    size = 1 << 17
+    for margin in plan.workload:
+        domain = plan.domain.project(margin)
+        line = sum(_longest_label(domain, attribute) + 3 for attribute in margin) + 80
+        size += (
+            domain.size * (line + 40) + 200 * min(domain.size, 1_000) + sum(map(len, column_names(margin)))
+        )
+    return size
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """Return a column as it is written, each different value written once."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    # Python's shortest text of a float, since it reads back to the same float and never changes.
+    written = pa.array([_field(str(value)) for value in encoded.dictionary.to_pylist()], pa.string())
+    return written.take(encoded.indices)
+
+
+def _field(text: str) -> str:
+    return '"{}"'.format(text.replace('"', '""')) if set(text) & set('",\r\n') else text
+
+
+def _longest_label(domain: Domain, attribute: str) -> int:
+    return max(len(label.encode()) for label in domain.levels_of(attribute))
+
+
+def _stem(margin: Margin) -> str:
+    stem = "-by-".join(filter(None, map(_plain, margin))) if margin else "total"
+    stem = stem[:_LONGEST_STEM].strip("-") or "table"
+    return f"{stem}-table" if _RESERVED.fullmatch(stem) else stem
+
+
+def _plain(name: str) -> str:
+    # Lower case, since two names that differ by case are one file on some systems.
+    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9_]+", "-", letters).strip("-")

@@ -1,0 +1,125 @@
+"""The manifest: everything a release says about itself, in one canonical text."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from tabulary.planning import Plan
+from tabulary.release.formats import file_names
+from tabulary.release.promise import promise_of
+from tabulary.release.table import CONFIDENCE, ReleasedTable, column_names
+
+SCHEMA = "tabulary-release/1"
+"""The meaning of a manifest with this name never changes; another meaning gets another name."""
+
+MANIFEST = "manifest.json"
+REPORT = "report.html"
+
+# Two machines may compute a standard error to a different last digit; a false claim differs by more.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Imprint:
+    """What a release says about its own making: nothing that identifies a person, a place or a run."""
+
+    title: str
+    date: str
+    software: str
+
+    def describe(self) -> dict[str, object]:
+        """Return the imprint as the fields of a manifest."""
+        return {
+            "title": self.title,
+            "date": self.date,
+            "software": {"name": "tabulary", "version": self.software},
+        }
+
+
+def installed_version() -> str:
+    """Return the version of Tabulary that is running."""
+    return version("tabulary")
+
+
+def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dict[str, Any]:
+    """Return every claim of a manifest that follows from the plan and the kind of its tables.
+
+    Written by one reader of the plan and derived again by the next: verification compares the two.
+    """
+    names = file_names(plan.workload.margins)
+    return {
+        "schema": SCHEMA,
+        **imprint.describe(),
+        "plan": plan.describe(),
+        "plan_digest": plan.digest(),
+        "promise": promise_of(plan).describe(),
+        "confidence": CONFIDENCE,
+        "expected_errors": [
+            {
+                "margin": list(row.margin),
+                "cells": row.cells,
+                "standard_error": row.standard_error,
+                "half_width": row.half_width,
+            }
+            for row in plan.expected_error(CONFIDENCE)
+        ],
+        "tables": [
+            {
+                "margin": list(table.margin),
+                "cells": table.domain.size,
+                "numbers": "whole" if table.counts.dtype.kind == "i" else "real",
+                "columns": [*table.margin, *column_names(table.margin)],
+                "csv": names[table.margin][0],
+                "parquet": names[table.margin][1],
+            }
+            for table in tables
+        ],
+    }
+
+
+def sealed(claimed: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the whole manifest: the claims, the fingerprint of every file, and its own digest."""
+    manifest = {**claimed, "files": {name: fingerprint(data) for name, data in files.items()}}
+    return {**manifest, "digest": digest_of(manifest)}
+
+
+def fingerprint(data: bytes) -> dict[str, Any]:
+    """Return the length and the SHA-256 of a file."""
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def digest_of(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the canonical manifest without its `digest`: the name of this release."""
+    unsealed = {key: value for key, value in manifest.items() if key != "digest"}
+    return hashlib.sha256(canonical_bytes(unsealed)).hexdigest()
+
+
+def canonical_bytes(value: object) -> bytes:
+    r"""Return the one way to write a value: sorted keys, two spaces, UTF-8, a line feed at the end.
+
+    >>> canonical_bytes({"b": [1], "a": "é"})
+    b'{\n  "a": "\xc3\xa9",\n  "b": [\n    1\n  ]\n}\n'
+    """
+    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode()
+
+
+def agree(stated: object, derived: object) -> bool:
+    """Return whether two claims are the same, real numbers up to the last digits.
+
+    >>> agree([1, {"error": 2.0}], [1, {"error": 2.0 + 1e-15}]), agree(1, True)
+    (True, False)
+    """
+    if isinstance(derived, float):
+        return isinstance(stated, float) and math.isclose(stated, derived, rel_tol=TOLERANCE)
+    if type(stated) is not type(derived):
+        return False
+    if isinstance(derived, dict) and isinstance(stated, dict):
+        return stated.keys() == derived.keys() and all(agree(stated[k], derived[k]) for k in derived)
+    if isinstance(derived, list) and isinstance(stated, list):
+        return len(stated) == len(derived) and all(map(agree, stated, derived))
+    return stated == derived

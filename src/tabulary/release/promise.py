@@ -1,0 +1,157 @@
+"""What a plan promises, in plain words.
+
+The words belong to the schema of the manifest: a release is checked against them, so other words need
+another schema.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from tabulary.core.exact import show_fraction
+from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
+from tabulary.planning import Plan
+
+_EXAMPLE_DELTA = Fraction(1, 1_000_000)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised, to whom, on what condition, and what is not."""
+
+    statement: str
+    meaning: tuple[str, ...]
+    protected: str
+    conditions: tuple[str, ...]
+    not_promised: tuple[str, ...]
+
+    def describe(self) -> dict[str, object]:
+        """Return the promise as plain data."""
+        return {
+            "statement": self.statement,
+            "meaning": list(self.meaning),
+            "protected": self.protected,
+            "conditions": list(self.conditions),
+            "not_promised": list(self.not_promised),
+        }
+
+
+def promise_of(plan: Plan) -> Promise:
+    """Return what `plan` promises. Numbers are rounded against the promise, so none of them flatters it.
+
+    >>> from tabulary.core.domain import Domain
+    >>> from tabulary.planning import plan
+    >>> promised = promise_of(plan(Domain({"sex": ["F", "M"]}), "[sex]", privacy=PureDP(1)))
+    >>> promised.statement
+    'This release is ε-differentially private with ε = 1.'
+    >>> promised.protected
+    "One person is protected: the promise compares the data with and without that person's record."
+    """
+    statement, meaning, joint = _kind(plan)
+    conditions = (
+        "The attributes, their levels, the impossible cells and the choice of tables were fixed without "
+        "looking at the records. All of them are public.",
+        _bound(plan.neighbours),
+    )
+    not_promised = (
+        "That nothing can be learned. What these tables say about groups, they say about their members too, "
+        "whether or not any one of them is in the data.",
+        f"That other releases from the same records come free. {joint}",
+        *(
+            ["That the number of records is hidden. With 'replace' neighbours it is public."]
+            if plan.neighbours.relation == "replace"
+            else []
+        ),
+        "That every number is close to the truth. Each comes with its own error, below.",
+    )
+    return Promise(statement, meaning, _protected(plan.neighbours), conditions, not_promised)
+
+
+def _kind(plan: Plan) -> tuple[str, tuple[str, ...], str]:
+    match plan.privacy:
+        case PureDP(epsilon=epsilon):
+            return (
+                f"This release is ε-differentially private with ε = {show_fraction(epsilon)}.",
+                (
+                    "Whatever these tables show, one person could not have made it much likelier: with or "
+                    f"without that change, no outcome is more than e^ε = {_factor(epsilon)} times as likely.",
+                    _guess(epsilon, Fraction(0)),
+                ),
+                "Their ε add up, and a group of k people together has k times ε.",
+            )
+        case ApproxDP(epsilon=epsilon, delta=delta):
+            return (
+                "This release is (ε, δ)-differentially private with "
+                f"ε = {show_fraction(epsilon)} and δ = {show_fraction(delta)}.",
+                (
+                    "Whatever these tables show, one person could not have made it much likelier: with or "
+                    f"without that change, any set of outcomes is at most e^ε = {_factor(epsilon)} times as "
+                    "likely, plus δ. The δ is the room left for outcomes that break the factor; it "
+                    "should be far smaller than one over the number of people.",
+                    _guess(epsilon, delta),
+                ),
+                "Their ε and δ add up; for a group of k people ε grows k-fold, and δ faster than that.",
+            )
+        case ZCDP(rho=rho):
+            implied = zcdp_to_approx(plan.privacy, _EXAMPLE_DELTA)
+            return (
+                f"This release is ρ-zero-concentrated differentially private with ρ = {show_fraction(rho)}.",
+                (
+                    "How much one person can change the odds of what these tables show is itself random, and "
+                    "concentrated: for every α > 1 the Rényi divergence of order α is at most ρα.",
+                    "That implies (ε, δ)-differential privacy for every δ at once. For δ = one in a million, "
+                    f"ε = {_rounded_up(float(implied.epsilon))}.",
+                    _guess(implied.epsilon, implied.delta),
+                ),
+                "Their ρ add up, and a group of k people together has k² times ρ.",
+            )
+
+
+def _guess(epsilon: Fraction, delta: Fraction) -> str:
+    # (e^ε + δ) / (e^ε + 1) bounds every test between two neighbours, written so that no ε overflows.
+    odds = math.exp(-min(float(epsilon), 700.0))
+    bound = min(1.0, (1 + float(delta) * odds) / (1 + odds))
+    percent = Decimal(100 * bound).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+    sure = (
+        f"at most {percent} % of the time"
+        if percent < 99
+        else "nearly always: a parameter this large promises little"
+    )
+    return (
+        "Someone who knows everything else and would guess at even odds which of the two it was, is right "
+        f"{sure}, where a coin is right 50 % of the time."
+    )
+
+
+def _protected(neighbours: Neighbours) -> str:
+    many = neighbours.records > 1
+    records = f"records, up to {neighbours.records:,} of them" if many else "record"
+    if neighbours.relation == "add-remove":
+        return (
+            "One person is protected: the promise compares the data with and without that person's "
+            f"{records}."
+        )
+    other = "any others" if many else "any other"
+    return (
+        "What one person's data say is protected: the promise compares the data with that person's "
+        f"{records} and with {other} in their place."
+    )
+
+
+def _bound(neighbours: Neighbours) -> str:
+    if neighbours.records == 1:
+        return "No person has more than one record. One who has more is protected less."
+    return f"No person has more than {neighbours.records:,} records. One who has more is protected less."
+
+
+def _factor(epsilon: Fraction) -> str:
+    if epsilon > 700:
+        return "a number beyond all use"
+    return _rounded_up(math.exp(float(epsilon)))
+
+
+def _rounded_up(value: float) -> str:
+    # The slack covers the last place of exp and of the conversion to a float.
+    up = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value) * (1 + Decimal("1e-14")))
+    return f"{up:,f}" if up < 1_000_000 else f"{up:.2e}"

@@ -1,0 +1,186 @@
+"""The release: a plan and its tables, in memory or in a folder that can be checked."""
+
+import datetime
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tabulary.core.domain import Margin
+from tabulary.core.table import Table
+from tabulary.core.workload import show_margin
+from tabulary.errors import (
+    InvalidDomain,
+    InvalidPlan,
+    InvalidTable,
+    ReleaseDamaged,
+    ReleaseError,
+    UnknownMargin,
+)
+from tabulary.planning import Plan, plan_from_description
+from tabulary.release.folder import StagedFolder, staged_folder
+from tabulary.release.formats import arrow_table, csv_bytes, expected_bytes, file_names, parquet_bytes
+from tabulary.release.manifest import (
+    MANIFEST,
+    REPORT,
+    Imprint,
+    canonical_bytes,
+    claims,
+    installed_version,
+    sealed,
+)
+from tabulary.release.report import report_html
+from tabulary.release.table import ReleasedTable
+from tabulary.release.verify import read_release
+
+
+class Release:
+    """The tables of a plan, each with the law of its errors, which the plan alone decides.
+
+    `tables` are the noisy tables of the plan's workload, in any order, their attributes in the domain's
+    order. A release that was saved or loaded knows its folder; `verify` looks at that folder again.
+
+    >>> from tabulary.core.domain import Domain
+    >>> from tabulary.core.privacy import PureDP
+    >>> from tabulary.planning import plan
+    >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
+    >>> noisy = Table(domain, [[12, 30], [-1, 41]])
+    >>> release = Release(plan(domain, "[sex job]", privacy=PureDP(1)), [noisy])
+    >>> release["job", "sex"].counts.tolist()
+    [[12, -1], [30, 41]]
+    >>> release
+    <Release of 1 table at ε = 1: [sex job]>
+    """
+
+    def __init__(self, plan: Plan, tables: Iterable[Table], *, title: str = "") -> None:
+        listed = list(tables)
+        given = {table.domain.attributes: table for table in listed}
+        wanted = plan.workload.margins
+        if given.keys() != set(wanted) or len(listed) != len(wanted):
+            raise InvalidTable(
+                f"the plan calls for the tables {plan.workload}, and those given are "
+                f"{''.join(show_margin(table.domain.attributes) for table in listed) or 'none'}."
+            )
+        if not isinstance(title, str) or not title.isprintable():
+            raise InvalidTable(f"a release's title is printable text on one line, not {title!r}.")
+        for margin, table in given.items():
+            _check_fits(plan, margin, table)
+        self.plan = plan
+        self.title = title
+        self._tables = {m: ReleasedTable(given[m], plan.error_of(m)) for m in wanted}
+        self._staged: StagedFolder | None = None
+        self._digest: str | None = None
+
+    @classmethod
+    def from_counts(cls, plan: Plan, counts: Mapping[Margin, ArrayLike], *, title: str = "") -> "Release":
+        """Return the release of noisy arrays, one for each margin of the plan, axes in the domain's order."""
+        return cls(plan, [Table(plan.domain.project(m), array) for m, array in counts.items()], title=title)
+
+    @property
+    def margins(self) -> tuple[Margin, ...]:
+        """The tables that the release holds, in the order of the workload."""
+        return self.plan.workload.margins
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the release was saved to or loaded from; None while it is in memory only."""
+        return self._staged.target if self._staged is not None and self._staged.published else None
+
+    @property
+    def digest(self) -> str | None:
+        """The SHA-256 that names the saved release, to be published beside it; None while in memory only."""
+        return self._digest if self.folder is not None else None
+
+    def __getitem__(self, attributes: str | tuple[str, ...]) -> ReleasedTable:
+        """Return the table on these attributes, in this order; `release[()]` is the total."""
+        named = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        try:
+            released = self._tables[self.plan.domain.margin(named)]
+        except (InvalidDomain, KeyError):
+            known = "".join(map(show_margin, self.margins))
+            raise UnknownMargin(
+                f"the release holds no table on {show_margin(tuple(map(str, named)))}. It holds {known}."
+            ) from None
+        return released if named == released.margin else released.transpose(named)
+
+    def __iter__(self) -> Iterator[ReleasedTable]:
+        return iter(self._tables.values())
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        tables = f"{len(self)} table{'s' if len(self) > 1 else ''}"
+        return f"<Release of {tables} at {self.plan.privacy}: {self.plan.workload}>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the release to a new folder, whole or not at all. What is there already is never replaced."""
+        with staged_folder(path, expected_bytes=expected_bytes(self.plan)) as staged:
+            self.write_into(staged)
+
+    def write_into(self, staged: StagedFolder) -> "Release":
+        """Write every file into a staged folder, which its `with` block publishes; return the release."""
+        imprint = Imprint(
+            title=self.title,
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            software=installed_version(),
+        )
+        tables = tuple(self)
+        names = file_names(self.margins)
+        files: dict[str, bytes] = {REPORT: report_html(self.plan, tables, imprint).encode()}
+        for table in tables:
+            csv_name, parquet_name = names[table.margin]
+            arrow = arrow_table(table, self.plan)
+            files[csv_name] = csv_bytes(arrow)
+            files[parquet_name] = parquet_bytes(arrow)
+        manifest = sealed(claims(self.plan, tables, imprint), files)
+        for name, data in files.items():
+            staged.write(name, data)
+        staged.write(MANIFEST, canonical_bytes(manifest))
+        self._staged, self._digest = staged, str(manifest["digest"])
+        return self
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, expected_digest: str | None = None) -> "Release":
+        """Return the release in a folder, or raise ReleaseDamaged with everything that is wrong with it."""
+        folder = Path(path).absolute()
+        found = read_release(folder, expected_digest=expected_digest)
+        release = cls(found.plan, found.tables, title=found.title)
+        release._staged, release._digest = StagedFolder(folder, published=True), found.digest
+        return release
+
+    def verify(self, *, expected_digest: str | None = None) -> None:
+        """Check the release's folder again, every byte and every claim; in memory only the claims.
+
+        Whoever rewrites a whole folder can write a digest that fits it. `expected_digest`, the one that the
+        publisher made known elsewhere, is what finds that out.
+        """
+        if self.folder is not None:
+            read_release(self.folder, expected_digest=self.digest)
+        elif expected_digest is not None:
+            raise ReleaseError("a release in memory has no digest to compare. Save it first.")
+        if expected_digest is not None and expected_digest.strip().lower() != self.digest:
+            raise ReleaseDamaged(
+                f"the release has the digest {self.digest}, not the expected {expected_digest.strip()!r}. "
+                "Do not use it; fetch it again from its publisher."
+            )
+        derived = plan_from_description(self.plan.describe())
+        if derived != self.plan:
+            raise InvalidPlan("the plan of this release is not what its own description gives.")
+        for margin, released in self._tables.items():
+            _check_fits(derived, margin, released.table)
+            if not np.array_equal(released.errors.terms, derived.error_of(margin).terms):
+                raise InvalidTable(f"the errors of {show_margin(margin)} are not those of the plan.")
+
+
+def _check_fits(plan: Plan, margin: Margin, table: Table) -> None:
+    if table.domain != plan.domain.project(margin):
+        raise InvalidTable(
+            f"the table on {show_margin(margin)} does not have the levels and structural zeros of the plan."
+        )
+    if plan.reconstruct == "none" and table.counts.dtype.kind != "i":
+        raise InvalidTable(
+            f"the table on {show_margin(margin)} holds real numbers where whole ones were measured."
+        )

@@ -1,0 +1,153 @@
+"""A released table: noisy counts, and the law of the error of each of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.table import Counts, Table, frame_of, long_columns, value_name
+from tabulary.errors import InvalidTable
+from tabulary.planning import CellErrors
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+CONFIDENCE = 0.95
+"""The probability with which a published interval holds the true count."""
+
+VALUE_COLUMNS = ("count", "standard_error", "lower_95", "upper_95")
+"""The columns that follow the attributes in every published table."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedTable:
+    """Counts that left through a mechanism, with what is known about their errors.
+
+    An interval holds the true count with the stated probability, cell by cell and not for all cells at once.
+    A structural zero is exact: its count, its standard error and both ends of its interval are zero.
+
+    >>> from tabulary.noise import DiscreteLaplace
+    >>> table = Table(Domain({"sex": ["F", "M"]}), [120, -2])
+    >>> released = ReleasedTable(table, CellErrors(DiscreteLaplace(3), np.array([1, 1])))
+    >>> released
+    <ReleasedTable sex 2>
+    >>> released["F"], released.standard_errors.round(2).tolist()
+    (120, [4.22, 4.22])
+    >>> lower, upper = released.interval(0.95)
+    >>> lower.tolist(), upper.tolist()
+    ([111, -11], [129, 7])
+    """
+
+    table: Table
+    errors: CellErrors
+
+    def __post_init__(self) -> None:
+        if self.errors.terms.shape != self.table.shape:
+            raise InvalidTable(
+                f"the errors have shape {self.errors.terms.shape} and the counts {self.table.shape}: "
+                "they do not describe the same cells."
+            )
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes of this table and their levels."""
+        return self.table.domain
+
+    @property
+    def margin(self) -> Margin:
+        """The attributes of this table, in its own order."""
+        return self.table.domain.attributes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each attribute."""
+        return self.table.shape
+
+    @property
+    def counts(self) -> Counts:
+        """The noisy counts; one may be negative, since noise has no sense of what it is added to."""
+        return self.table.counts
+
+    @property
+    def total(self) -> int | float:
+        """The sum of the noisy counts; its error is larger than that of a total measured by itself."""
+        return self.table.total
+
+    @property
+    def standard_errors(self) -> NDArray[np.float64]:
+        """The standard deviation of the error of each cell, known from the plan alone."""
+        return np.asarray(self.errors.standard_errors)
+
+    def half_widths(self, confidence: float = CONFIDENCE) -> NDArray[np.int64]:
+        """Return how far each count may be from the truth with this probability."""
+        return self.errors.half_widths(confidence)
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[Counts, Counts]:
+        """Return the lower and upper end of each cell's interval, both inside it."""
+        widths = self.half_widths(confidence)
+        return np.asarray(self.counts - widths), np.asarray(self.counts + widths)
+
+    def transpose(self, attributes: Sequence[str]) -> "ReleasedTable":
+        """Return the same table with its attributes in another order."""
+        return self._with(self.table.transpose(attributes), self._terms.transpose(attributes))
+
+    def slice(self, levels: Mapping[str, str | int] | None = None, **named: str | int) -> "ReleasedTable":
+        """Return the table of those in the given levels, on the remaining attributes."""
+        return self._with(self.table.slice(levels, **named), self._terms.slice(levels, **named))
+
+    def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | float:
+        """Return one noisy count by its labels, in the order of the attributes."""
+        return self.table[labels]
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the table in long form: the attributes, then what `column_names` calls the values."""
+        return long_columns(self.domain, self._values())
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the table in long form as a pandas frame."""
+        frame: pandas.DataFrame = frame_of("pandas", self.columns())
+        return frame
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the table in long form as a polars frame."""
+        frame: polars.DataFrame = frame_of("polars", self.columns())
+        return frame
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table in long form as an Arrow table, its labels as ordered dictionaries."""
+        columns = {}
+        for attribute, codes in zip(self.margin, np.indices(self.shape, dtype=np.int32), strict=True):
+            labels = pa.array(self.domain.levels_of(attribute), pa.string())
+            columns[attribute] = pa.DictionaryArray.from_arrays(codes.reshape(-1), labels, ordered=True)
+        return pa.table(columns | {name: array.reshape(-1) for name, array in self._values().items()})
+
+    def __repr__(self) -> str:
+        return f"<Released{repr(self.table)[1:]}"
+
+    def _values(self) -> dict[str, NDArray[Any]]:
+        lower, upper = self.interval()
+        values = (self.counts, self.standard_errors, lower, upper)
+        return dict(zip(column_names(self.margin), values, strict=True))
+
+    @property
+    def _terms(self) -> Table:
+        # The draws of each cell are a table too, so its labels need no second set of index rules.
+        return Table(self.domain, self.errors.terms)
+
+    def _with(self, table: Table, terms: Table) -> "ReleasedTable":
+        return ReleasedTable(table, CellErrors(self.errors.noise, terms.counts.astype(np.int64)))
+
+
+def column_names(attributes: Margin) -> tuple[str, str, str, str]:
+    """Return the names of the value columns, each with an underscore where an attribute has its name.
+
+    >>> column_names(("sex", "count"))
+    ('count_', 'standard_error', 'lower_95', 'upper_95')
+    """
+    count, error, lower, upper = (value_name(name, attributes) for name in VALUE_COLUMNS)
+    return count, error, lower, upper

@@ -1,0 +1,280 @@
+"""The reading of a release that trusts nothing in it: every byte and every claim is checked."""
+
+import datetime
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.table import Table
+from tabulary.core.workload import show_margin
+from tabulary.errors import PublicError, ReleaseDamaged, ReleaseError
+from tabulary.planning import Plan, plan_from_description
+from tabulary.release.folder import list_folder, read_plain_file
+from tabulary.release.formats import TABLES, arrow_table, csv_bytes, file_names, read_parquet
+from tabulary.release.manifest import (
+    MANIFEST,
+    REPORT,
+    SCHEMA,
+    TOLERANCE,
+    Imprint,
+    agree,
+    canonical_bytes,
+    claims,
+    digest_of,
+)
+from tabulary.release.table import ReleasedTable
+
+_SAFE_NAME = re.compile(rf"{re.escape(REPORT)}|{TABLES}/[a-z0-9_-]{{1,120}}\.(csv|parquet)")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FIELDS = {
+    *("schema", "title", "date", "software", "plan", "plan_digest", "promise", "confidence"),
+    *("expected_errors", "tables", "files", "digest"),
+}
+_MOST_LISTED = 100
+
+
+@dataclass(frozen=True)
+class VerifiedRelease:
+    """What was read from a folder in which nothing was wrong."""
+
+    plan: Plan
+    tables: tuple[Table, ...]
+    title: str
+    digest: str
+
+
+@dataclass
+class _Reading:
+    """One pass over a folder: what was found wrong, and the bytes that were found right."""
+
+    folder: Path
+    problems: list[str] = field(default_factory=list)
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+    def note(self, problem: str) -> None:
+        self.problems.append(problem)
+
+    def read(self, name: str, length: int | None = None) -> bytes | None:
+        try:
+            data = read_plain_file(self.folder / name, length=length)
+        except OSError as problem:
+            self.note(f"{name} cannot be read: {problem.strerror}.")
+            return None
+        if data is None:
+            self.note(
+                f"{name} is not a plain file of the stated {length:,} bytes."
+                if length is not None
+                else f"{name} is not a plain file."
+            )
+        return data
+
+    def damaged(self, *problems: str) -> ReleaseDamaged:
+        found = [*self.problems, *problems]
+        shown = found[:_MOST_LISTED]
+        if len(found) > len(shown):
+            shown.append(f"… and {len(found) - len(shown):,} more.")
+        listing = "\n".join(f"  - {problem}" for problem in shown)
+        return ReleaseDamaged(
+            f"the release at {self.folder} is not as it was published:\n{listing}\n"
+            "Do not use it; fetch it again from its publisher."
+        )
+
+
+def read_release(path: Path, *, expected_digest: str | None = None) -> VerifiedRelease:
+    """Return the release in a folder after checking all of it, or raise with everything that is wrong.
+
+    The files are exactly those of a release and have the bytes that the manifest states; the manifest is
+    canonical and has its own digest; the plan is derived anew, and with it the promise, the expected errors,
+    the files' names, the labels, the standard errors and the intervals; both formats of a table agree.
+    What is read is what was checked: every file is opened once.
+    """
+    reading = _Reading(path)
+    if not path.is_dir():
+        raise ReleaseError(f"there is no release at {path}: that is not a folder.")
+    try:
+        present, others = list_folder(path, TABLES)
+    except OSError as problem:
+        raise ReleaseError(f"the release at {path} cannot be read: {problem.strerror}.") from problem
+    for name in others:
+        reading.note(f"{name} is not a plain file: no release holds links or other folders.")
+    manifest = _read_manifest(reading, present, expected_digest)
+    plan = _read_plan(reading, manifest, present)
+    names = file_names(plan.workload.margins) if plan else None
+    _check_files(reading, manifest, present, names)
+    if plan is None or names is None:
+        raise reading.damaged()
+    tables = [_read_table(reading, plan, margin, *names[margin]) for margin in plan.workload]
+    released = [table for table in tables if table is not None]
+    _check_claims(reading, plan, released, manifest)
+    if reading.problems:
+        raise reading.damaged()
+    return VerifiedRelease(
+        plan=plan,
+        tables=tuple(table.table for table in released),
+        title=manifest["title"],
+        digest=manifest["digest"],
+    )
+
+
+def _read_manifest(reading: _Reading, present: set[str], expected_digest: str | None) -> dict[str, Any]:
+    data = reading.read(MANIFEST) if MANIFEST in present else None
+    if data is None:
+        raise reading.damaged(f"{MANIFEST} is missing, and nothing else can be checked without it.")
+    try:
+        # Not the bytes: a decoder that guesses an encoding would let two texts pass for one.
+        manifest = json.loads(data.decode("utf-8"))
+        canonical = canonical_bytes(manifest) == data
+    except (ValueError, RecursionError):
+        manifest, canonical = None, False
+    if not isinstance(manifest, dict):
+        raise reading.damaged(f"{MANIFEST} is not a JSON object, and nothing else can be checked without it.")
+    if not canonical:
+        reading.note(f"{MANIFEST} is not written the way Tabulary writes it.")
+    true_digest = digest_of(manifest)
+    if manifest.get("digest") != true_digest:
+        reading.note(f"{MANIFEST} has the digest {true_digest}, not the one it states.")
+    if expected_digest is not None and expected_digest.strip().lower() != true_digest:
+        reading.note(
+            f"{MANIFEST} has the digest {true_digest}, not the expected {expected_digest.strip()!r}."
+        )
+    if not reading.problems and manifest.get("schema") != SCHEMA:
+        raise ReleaseError(
+            f"the release at {reading.folder} has the schema {manifest.get('schema')!r}; this version of "
+            f"Tabulary reads {SCHEMA!r}. Use the version that its manifest names under 'software'."
+        )
+    for name in sorted(_FIELDS ^ manifest.keys()):
+        reading.note(f"{MANIFEST} {'lacks' if name in _FIELDS else 'has an unknown'} field {name!r}.")
+    return manifest
+
+
+def _read_plan(reading: _Reading, manifest: Mapping[str, Any], present: set[str]) -> Plan | None:
+    try:
+        # A few lines can claim a table that fills the memory; its rows would fill a file first.
+        available = sum((reading.folder / name).lstat().st_size for name in present)
+        if _claimed_cells(manifest["plan"]) > available:
+            reading.note("the plan does not hold: its tables have more cells than the files have bytes.")
+            return None
+        return plan_from_description(manifest["plan"])
+    except PublicError as problem:
+        reading.note(f"the plan does not hold: {problem}")
+    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError, MemoryError, OSError):
+        reading.note("the plan does not hold: it is not one that Tabulary writes.")
+    return None
+
+
+def _claimed_cells(plan: Mapping[str, Any]) -> int:
+    domain = Domain.from_description(plan["domain"])
+    return sum(domain.cells(domain.margin(table["attributes"])) for table in plan["workload"])
+
+
+def _check_files(
+    reading: _Reading,
+    manifest: Mapping[str, Any],
+    present: set[str],
+    names: Mapping[Margin, tuple[str, str]] | None,
+) -> None:
+    """Read every file that a release may have and compare it with what the manifest states.
+
+    A name is only ever opened if it is one that Tabulary could have written, whatever the manifest says.
+    """
+    given = manifest.get("files")
+    stated: dict[str, Any] = given if isinstance(given, dict) else {}
+    known = {REPORT, *(name for pair in names.values() for name in pair)} if names is not None else None
+    for name in sorted(stated):
+        if not _SAFE_NAME.fullmatch(name) or (known is not None and name not in known):
+            reading.note(f"{MANIFEST} states a file that is not part of this release: {name!r}.")
+    allowed = known if known is not None else {name for name in stated if _SAFE_NAME.fullmatch(name)}
+    for name in sorted(present - allowed - {MANIFEST}):
+        reading.note(f"{name} is not part of this release.")
+    for name in sorted(allowed):
+        match stated.get(name):
+            case {"bytes": int(length), "sha256": str(sha256), **rest} if not rest and _SHA256.fullmatch(
+                sha256
+            ):
+                if name not in present:
+                    reading.note(f"{name} is missing.")
+                elif (data := reading.read(name, length)) is not None:
+                    if hashlib.sha256(data).hexdigest() == sha256:
+                        reading.contents[name] = data
+                    else:
+                        reading.note(f"{name} has been changed: its SHA-256 is not the stated one.")
+            case _:
+                reading.note(f"{MANIFEST} does not state the length and SHA-256 of {name}.")
+
+
+def _read_table(
+    reading: _Reading, plan: Plan, margin: Margin, csv_name: str, parquet_name: str
+) -> ReleasedTable | None:
+    """Return one table if both of its files hold it and it is what the plan says it is."""
+    if not {csv_name, parquet_name} <= reading.contents.keys():
+        return None
+    try:
+        found = read_parquet(reading.contents[parquet_name])
+        domain = plan.domain.project(margin)
+        column = found.column(len(margin))
+        counts = column.to_numpy().reshape(domain.shape)
+        released = ReleasedTable(Table(domain, counts), plan.error_of(margin))
+        expected = arrow_table(released, plan)
+    except PublicError as problem:
+        reading.note(f"{parquet_name} is not the table on {show_margin(margin)}: {problem}")
+        return None
+    except (pa.ArrowException, IndexError, TypeError, ValueError, OSError):
+        reading.note(f"{parquet_name} is not the table on {show_margin(margin)}.")
+        return None
+    if not found.schema.equals(expected.schema, check_metadata=True):
+        reading.note(f"{parquet_name} does not have the columns and metadata of its table.")
+        return None
+    for name in expected.column_names:
+        if not _same_column(found.column(name), expected.column(name)):
+            reading.note(f"{parquet_name}: column {name!r} is not what the plan gives.")
+    if plan.reconstruct == "none" and counts.dtype.kind != "i":
+        reading.note(f"{parquet_name} holds real numbers where whole ones were measured.")
+    if reading.contents[csv_name] != csv_bytes(found):
+        reading.note(f"{csv_name} does not hold the same table as {parquet_name}.")
+    return released
+
+
+def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
+    if pa.types.is_floating(expected.type):
+        return not found.null_count and bool(
+            np.allclose(found.to_numpy(), expected.to_numpy(), rtol=TOLERANCE, atol=0)
+        )
+    if pa.types.is_dictionary(expected.type):
+        found, expected = found.cast(pa.string()), expected.cast(pa.string())
+    return bool(found.equals(expected))
+
+
+def _check_claims(
+    reading: _Reading, plan: Plan, released: list[ReleasedTable], manifest: Mapping[str, Any]
+) -> None:
+    match manifest:
+        case {
+            "title": str(title),
+            "date": str(date),
+            "software": {"name": "tabulary", "version": str(software)},
+        } if _is_date(date):
+            derived = claims(plan, released, Imprint(title, date, software))
+        case _:
+            reading.note(f"{MANIFEST} does not state its title, date and software the way Tabulary does.")
+            return
+    if len(released) < len(plan.workload):
+        # Already noted, table by table; what is left of them says nothing about the claim.
+        del derived["tables"]
+    for name, claim in derived.items():
+        if name in manifest and not agree(manifest[name], claim):
+            reading.note(f"{MANIFEST}: {name!r} does not follow from the plan.")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

@@ -1,0 +1,72 @@
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabulary.core.domain import Domain
+from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
+from tabulary.planning import plan
+from tabulary.release.promise import promise_of
+
+DOMAIN = Domain({"sex": ["F", "M"]})
+
+
+def promised(privacy, **options):
+    return promise_of(plan(DOMAIN, "[sex]", privacy=privacy, **options))
+
+
+def words_of(promise):
+    return " ".join(
+        [promise.statement, *promise.meaning, promise.protected, *promise.conditions, *promise.not_promised]
+    )
+
+
+@pytest.mark.parametrize(
+    ("privacy", "statement"),
+    [
+        (PureDP("1/3"), "This release is ε-differentially private with ε = 1/3."),
+        (ApproxDP(1, 1e-9), "This release is (ε, δ)-differentially private with ε = 1 and δ = 1e-9."),
+        (ZCDP("1/8"), "This release is ρ-zero-concentrated differentially private with ρ = 0.125."),
+    ],
+)
+def test_each_kind_of_privacy_is_stated_in_its_own_terms(privacy, statement):
+    assert promised(privacy).statement == statement
+
+
+@given(st.fractions(min_value="1/100", max_value=4))
+def test_the_numbers_in_the_words_are_never_better_than_the_truth(epsilon):
+    words = " ".join(promised(PureDP(epsilon)).meaning)
+    factor = float(re.search(r"e\^ε = ([\d.,]+) times", words)[1].replace(",", ""))
+    percent = float(re.search(r"at most ([\d.]+) %", words)[1])
+    truth = math.exp(epsilon)
+    assert truth <= factor <= truth * 1.011
+    assert 100 * truth / (1 + truth) <= percent <= 100 * truth / (1 + truth) + 0.1001
+
+
+def test_a_concentrated_promise_is_translated_for_one_in_a_million():
+    words = " ".join(promised(ZCDP("1/8")).meaning)
+    shown = float(re.search(r"ε = ([\d.]+)\.", words)[1])
+    truth = float(zcdp_to_approx(ZCDP("1/8"), "1/1000000").epsilon)
+    assert truth <= shown <= truth * 1.01
+
+
+def test_a_large_epsilon_is_said_to_promise_little():
+    assert "promises little" in words_of(promised(PureDP(20)))
+    assert "promises little" not in words_of(promised(PureDP(1)))
+
+
+def test_who_is_protected_depends_on_the_neighbours():
+    assert "with and without that person's record." in promised(PureDP(1)).protected
+    replaced = promised(PureDP(1), neighbours=Neighbours("replace", records=3))
+    assert "up to 3 of them and with any others in their place" in replaced.protected
+    assert "number of records is hidden" in words_of(replaced)
+    assert "number of records is hidden" not in words_of(promised(PureDP(1)))
+    assert "No person has more than 3 records" in words_of(replaced)
+
+
+def test_how_several_releases_add_up_is_said_in_the_right_currency():
+    assert "k times ε" in words_of(promised(PureDP(1)))
+    assert "Their ε and δ add up" in words_of(promised(ApproxDP(1, 1e-9)))
+    assert "k² times ρ" in words_of(promised(ZCDP(1)))
