@@ -1,10 +1,34 @@
 """Publish contingency tables from confidential records, with a guarantee that can be checked."""
 
+from tabulary import datasets, errors
+from tabulary.confidential.coding import Coding
+from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
+from tabulary.ledger import Ledger
 from tabulary.planning import Plan, plan
+from tabulary.release import Release, ReleasedTable
+from tabulary.workflows import release
 
 __version__ = "0.1.0"
-__all__ = ["ZCDP", "ApproxDP", "Domain", "Neighbours", "Plan", "PureDP", "Table", "Workload", "plan"]
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Coding",
+    "Domain",
+    "Ledger",
+    "Neighbours",
+    "Plan",
+    "PureDP",
+    "Records",
+    "Release",
+    "ReleasedTable",
+    "Table",
+    "Workload",
+    "datasets",
+    "errors",
+    "plan",
+    "release",
+]

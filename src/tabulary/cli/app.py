@@ -1,0 +1,102 @@
+"""The command `tabulary`, and what it says when something goes wrong."""
+
+import hashlib
+import sys
+import traceback
+from typing import NoReturn
+
+import typer
+
+from tabulary.cli.console import errors
+from tabulary.cli.datasets import datasets
+from tabulary.cli.demo import demo
+from tabulary.cli.ledger import ledger
+from tabulary.cli.plan import plan
+from tabulary.cli.release import release
+from tabulary.cli.show import show
+from tabulary.cli.verify import verify
+from tabulary.errors import TabularyError
+
+# Exit codes: 0 done, 1 a defect in Tabulary, 2 something the user can mend, 130 interrupted.
+DEFECT, USER_ERROR, INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    name="tabulary",
+    help="Publish contingency tables from confidential records, with a guarantee that can be checked.",
+    epilog="Start with: tabulary demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    # A pretty traceback prints local variables, and those hold exact counts.
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(datasets)
+app.command()(plan)
+app.command()(release)
+app.command()(show)
+app.command()(verify)
+app.add_typer(ledger, name="ledger")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        import tabulary
+
+        typer.echo(tabulary.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    pass
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Return the exit code of the command line with these arguments."""
+    try:
+        result = app(args=arguments, standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except TabularyError as problem:
+        errors.print(f"Error: {problem}", style="bold red", markup=False, highlight=False)
+        return USER_ERROR
+    except typer.TyperException as problem:
+        # A wrong command line; the problem knows which command and what its usage is.
+        show_usage = getattr(problem, "show", None)
+        if show_usage is None:
+            errors.print(str(problem), markup=False)
+        else:
+            show_usage()
+        return USER_ERROR
+    except (typer.Abort, KeyboardInterrupt):
+        errors.print("Interrupted. No release was written.", markup=False)
+        return INTERRUPTED
+    except Exception as defect:
+        errors.print(_defect_report(defect), style="bold red", markup=False, highlight=False)
+        return DEFECT
+
+
+def _defect_report(defect: Exception) -> str:
+    """Return what may be said of an unforeseen error: the kind and the place in the code, never its message.
+
+    The message and the local variables of a foreign exception may hold a value from the records.
+    """
+    frames = traceback.extract_tb(defect.__traceback__)
+    places = [f"{frame.name}:{frame.lineno}" for frame in frames]
+    kind = type(defect).__name__
+    report_id = hashlib.sha256(" ".join([kind, *places]).encode()).hexdigest()[:12]
+    where = next((f.name for f in reversed(frames) if "tabulary" in f.filename), "unknown")
+    return (
+        f"Internal error {report_id}: a defect in Tabulary ({kind} in {where}). No release was written; "
+        "`tabulary ledger show` tells whether budget was spent. Please report this id: it holds nothing of "
+        "your data."
+    )

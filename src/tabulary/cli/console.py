@@ -1,0 +1,125 @@
+"""What the commands print with: results to standard output, everything else to standard error."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as Grid
+
+from tabulary.core.workload import show_margin
+from tabulary.planning import ExpectedErrors
+from tabulary.release import ReleasedTable
+
+output = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+# A terminal shows a table of this many columns and rows without becoming unreadable.
+_MOST_COLUMNS, _MOST_ROWS = 12, 60
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function that shows how far a piece of work is; the bar goes away when all is done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
+        tasks = {}
+
+        def update(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield update
+
+
+def print_expected(expected: ExpectedErrors) -> None:
+    """Print the expected accuracy of every table of a plan."""
+    grid = Grid(title="Expected accuracy, before any budget is spent", title_justify="left")
+    grid.add_column("table")
+    for head in ("cells", "standard error", f"±{expected.confidence:.0%}"):
+        grid.add_column(head, justify="right")
+    for row in expected:
+        grid.add_row(
+            _plain(show_margin(row.margin)),
+            f"{row.cells:,}",
+            f"{row.standard_error:,.1f}",
+            f"±{row.half_width:,}",
+        )
+    output.print(grid)
+
+
+def print_released(table: ReleasedTable, confidence: float) -> None:
+    """Print a released table with its error bars."""
+    widths = table.errors.half_widths(confidence)
+    title = f"{' by '.join(table.domain.attributes) or 'total'}, ±{confidence:.0%}"
+    if len(table.domain.shape) == 2 and table.domain.shape[1] <= _MOST_COLUMNS:
+        _print_cross_table(table, title, widths.tolist())
+    else:
+        _print_list(table, title, widths.reshape(-1).tolist())
+
+
+def _print_cross_table(table: ReleasedTable, title: str, widths: list[list[int]]) -> None:
+    row_levels, column_levels = table.domain.levels
+    grid = Grid(title=_plain(title), title_justify="left")
+    grid.add_column(_plain(" \\ ".join(table.domain.attributes)))
+    for level in column_levels:
+        grid.add_column(_plain(level), justify="right")
+    for level, counts, halves in zip(row_levels, table.counts.tolist(), widths, strict=True):
+        grid.add_row(_plain(level), *(_cell(c, h) for c, h in zip(counts, halves, strict=True)))
+    output.print(grid)
+    _print_legend(table)
+
+
+def _print_list(table: ReleasedTable, title: str, widths: list[int]) -> None:
+    columns = table.columns()
+    grid = Grid(title=_plain(title), title_justify="left")
+    for attribute in table.domain.attributes:
+        grid.add_column(_plain(attribute))
+    grid.add_column("count", justify="right")
+    bars = len(widths) <= _MOST_ROWS
+    if bars:
+        grid.add_column("0", justify="left")
+    counts = table.counts.reshape(-1).tolist()
+    top = max([*(c + h for c, h in zip(counts, widths, strict=True)), 1])
+    labels = [columns[attribute] for attribute in table.domain.attributes]
+    for i, (count, half) in enumerate(zip(counts[:_MOST_ROWS], widths, strict=False)):
+        row = [*(_plain(str(column[i])) for column in labels), _cell(count, half)]
+        grid.add_row(*row, *([_bar(count, half, top)] if bars else []))
+    output.print(grid)
+    if len(counts) > _MOST_ROWS:
+        output.print(
+            f"… and {len(counts) - _MOST_ROWS:,} more rows: the CSV and Parquet files hold them all."
+        )
+    _print_legend(table)
+
+
+def _print_legend(table: ReleasedTable) -> None:
+    notes = []
+    if (table.errors.terms == 0).any():
+        notes.append("– is a combination that cannot be (a structural zero)")
+    if (table.counts < 0).any():
+        notes.append("a negative count is noise around a small one")
+    if notes:
+        output.print("; ".join(notes).capitalize() + ".", style="dim")
+
+
+def _cell(count: float, half_width: float) -> str:
+    return "–" if half_width == 0 and count == 0 else f"{count:,} ±{half_width:,}"
+
+
+def _bar(count: float, half_width: float, top: float, width: int = 40) -> str:
+    """Return a bar to the lower end of the interval and a thinner one to its upper end, the count between."""
+    if count == 0 and half_width == 0:
+        return ""
+
+    def place(value: float) -> int:
+        return max(0, min(width, round(width * value / top)))
+
+    low, middle, high = place(count - half_width), place(count), place(count + half_width)
+    return "━" * low + "─" * (middle - low) + "●" + "─" * (high - middle)
+
+
+def _plain(text: str) -> str:
+    # Square brackets are markup to Rich; margins are written in them.
+    return text.replace("[", r"\[")

@@ -1,0 +1,58 @@
+"""`tabulary release`: count, debit, measure and publish what a plan file asks for."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tabulary.cli.console import errors, output, print_expected, progress_bar
+from tabulary.errors import InvalidPlan
+from tabulary.ledger import Account, Ledger
+from tabulary.release import Release
+from tabulary.workflows import PlanFile, read_plan_file, release_to_folder
+
+
+def release(
+    file: Annotated[Path, typer.Argument(help="A plan file in TOML.")],
+    folder: Annotated[Path, typer.Option("--output", "-o", help="The folder to write; it must not exist.")],
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger that pays; overrides the plan file's [ledger].")
+    ] = None,
+    account: Annotated[str | None, typer.Option(help="The account in that ledger.")] = None,
+) -> None:
+    """Publish the tables of a plan file into a new folder, all of it or nothing.
+
+    Example: tabulary release census.toml -o census-2026 --ledger ledger.sqlite --account census
+    """
+    if (ledger is None) != (account is None):
+        raise InvalidPlan(
+            "--ledger and --account go together: name the ledger file and the account that pays."
+        )
+    planned = read_plan_file(file)
+    book, name = (ledger, account) if ledger else (planned.ledger, planned.account)
+    print_expected(planned.plan.expected_error())
+    if book is None or name is None:
+        errors.print("No ledger is named: nothing adds up what is spent on these records.", style="yellow")
+        made = _write(planned, folder, None)
+    else:
+        with Ledger.open(book) as opened:
+            payer = opened.account(name)
+            made = _write(planned, folder, payer)
+            left = payer.balance().remaining
+            output.print(f"Paid {planned.plan.privacy} from account {name!r}; {left} is left.", markup=False)
+    output.print(f"Released {len(made)} tables into {folder}", markup=False, soft_wrap=True)
+    output.print(f"Report: {folder / 'report.html'}", markup=False, soft_wrap=True)
+    output.print(f"Digest: {made.digest}", markup=False, soft_wrap=True)
+
+
+def _write(planned: PlanFile, folder: Path, payer: Account | None) -> Release:
+    with progress_bar() as progress:
+        return release_to_folder(
+            planned.records,
+            planned.plan,
+            folder,
+            payer,
+            purpose=planned.path.name,
+            title=planned.title,
+            progress=progress,
+        )

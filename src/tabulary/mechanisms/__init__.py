@@ -1,0 +1,21 @@
+"""The only bridge from a Tally to a Measurement: one file a mechanism."""
+
+from collections.abc import Callable, Mapping
+
+from tabulary.confidential.tally import Tally
+from tabulary.mechanisms.direct import measure_directly
+from tabulary.noise import Sampler
+from tabulary.planning import Measurement, Plan
+
+MECHANISMS: Mapping[str, Callable[[Tally, Plan, Sampler], Measurement]] = {
+    "cells": measure_directly,
+    "margins": measure_directly,
+}
+
+
+def measure(tally: Tally, plan: Plan, sampler: Sampler) -> Measurement:
+    """Return what the plan measures of this tally, through the mechanism that the plan names."""
+    return MECHANISMS[plan.mechanism](tally, plan, sampler)
+
+
+__all__ = ["MECHANISMS", "measure"]

@@ -1,0 +1,100 @@
+"""The main use case: check → count → debit → measure → reconstruct → release."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tabulary.confidential.records import Records
+from tabulary.confidential.tally import Tally
+from tabulary.core.table import Table
+from tabulary.errors import InvalidPlan, LedgerError
+from tabulary.ledger import Account, Ledger
+from tabulary.mechanisms import measure
+from tabulary.noise import ExactSampler, Sampler
+from tabulary.planning import Plan
+from tabulary.reconstruct import reconstruct
+from tabulary.release import Release, expected_bytes, staged_folder
+
+Progress = Callable[[str, int, int], None]
+
+
+def release(
+    data: Records | Table,
+    plan: Plan,
+    ledger: Account | None = None,
+    *,
+    purpose: str = "release",
+    title: str = "",
+    sampler: Sampler | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Return the released tables of a plan. Spends the plan's privacy once, whatever becomes of the result.
+
+    The order is what protects. The account is asked first whether it could pay, so a poor one costs no
+    counting. The records are read and counted before the debit, so a broken file costs no budget: exact
+    counts are still confidential and are dropped. Then the debit is on the disk, and only then is noise
+    drawn. A crash in between loses budget, never privacy.
+
+    Args:
+        data: `Records`, or a `Table` of exact counts that is still to be protected.
+        plan: from `tb.plan`, for the same domain.
+        ledger: the account that pays, from `Ledger.open(path).account(name)`; None keeps no books.
+        purpose: a public word for the ledger's entry.
+        title: what the report is called.
+        sampler: who draws the noise; the exact sampler by default.
+        progress: called with (what, done, total) while counting.
+
+    >>> import tabulary as tb
+    >>> table = tb.datasets.load("rochdale")
+    >>> released = tb.release(table, tb.plan(table.domain, "[AB][AC]", privacy=tb.PureDP(1)))
+    >>> released["A", "B"].counts.shape
+    (2, 2)
+    """
+    if not isinstance(plan, Plan):
+        raise InvalidPlan(f"a release follows a plan made by tb.plan, not a {type(plan).__name__}.")
+    if isinstance(ledger, Ledger):
+        raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
+    if ledger is not None:
+        ledger.check(plan.privacy, plan.neighbours)
+    tally = _count(data, plan, progress)
+    if ledger is not None:
+        ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
+    measurement = measure(tally, plan, sampler or ExactSampler())
+    return Release.from_counts(plan, reconstruct(measurement), title=title)
+
+
+def release_to_folder(
+    data: Callable[[], Records | Table],
+    plan: Plan,
+    path: str | os.PathLike[str],
+    ledger: Account | None = None,
+    *,
+    purpose: str = "release",
+    title: str = "",
+    progress: Progress | None = None,
+) -> Release:
+    """Return the release of a plan, saved at `path` as a whole or not at all.
+
+    The folder is prepared before the records are opened: an output that is already there, a disk that cannot
+    be written or has too little room is found before anything is read or spent.
+    """
+    with staged_folder(Path(path), expected_bytes=expected_bytes(plan)) as staged:
+        source = data()
+        try:
+            made = release(source, plan, ledger, purpose=purpose, title=title, progress=progress)
+        finally:
+            if isinstance(source, Records):
+                source.close()
+        made.write_into(staged)
+    return made
+
+
+def _count(data: Records | Table, plan: Plan, progress: Progress | None) -> Tally:
+    if not isinstance(data, Records | Table):
+        raise InvalidPlan(f"a release is made from Records or from a Table, not from {type(data).__name__}.")
+    if data.domain != plan.domain:
+        raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
+    margins = [part.margin for part in plan.measured]
+    if isinstance(data, Table):
+        return Tally.from_table(data, margins)
+    return data.tally(margins, progress=progress)

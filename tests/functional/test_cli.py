@@ -1,0 +1,156 @@
+"""The commands, as a custodian and an analyst use them."""
+
+import csv
+import io
+
+import pytest
+
+import tabulary as tb
+from tabulary.cli.app import run
+from tabulary.ledger import Ledger
+
+
+@pytest.fixture(scope="module")
+def demo_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    assert run(["demo", "--output", str(folder), "--rows", "5000"]) == 0
+    return folder
+
+
+def test_the_demo_publishes_about_twenty_verified_tables_and_a_report(demo_folder, capsys):
+    release = tb.Release.load(demo_folder / "release")
+    assert 18 <= len(release) <= 22
+    assert {len(margin) for margin in release.margins} == {1, 2}
+    assert release.plan.privacy == tb.PureDP(1)
+    assert (demo_folder / "release" / "report.html").stat().st_size > 10_000
+
+
+def test_the_demo_prints_a_table_with_error_bars_and_where_the_report_is(tmp_path, capsys):
+    assert run(["demo", "--output", str(tmp_path / "d"), "--rows", "2000"]) == 0
+    said = capsys.readouterr().out
+    assert "±" in said
+    assert "report.html" in said
+    assert "Expected accuracy" in said
+
+
+def test_the_demo_clears_its_own_folder_and_no_other(demo_folder, tmp_path, capsys):
+    assert run(["demo", "--output", str(demo_folder), "--rows", "5000"]) == 0
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "love.txt").write_text("dear")
+    assert run(["demo", "--output", str(tmp_path / "letters")]) == 2
+    assert (tmp_path / "letters" / "love.txt").read_text() == "dear"
+
+
+def test_the_demo_pays_from_its_ledger(demo_folder, capsys):
+    with Ledger.open(demo_folder / "ledger.sqlite", read_only=True) as ledger:
+        assert ledger.account("people").spent() == tb.PureDP(1)
+
+
+def test_plan_reads_no_records(demo_folder, capsys):
+    people = demo_folder / "people.parquet"
+    hidden = people.rename(people.with_suffix(".hidden"))
+    try:
+        assert run(["plan", str(demo_folder / "plan.toml")]) == 0
+    finally:
+        hidden.rename(people)
+    said = capsys.readouterr().out
+    assert "Expected accuracy" in said
+    assert "[sex age]" in said
+
+
+def test_show_lists_the_tables(demo_folder, capsys):
+    assert run(["show", str(demo_folder / "release")]) == 0
+    assert "[sex age]" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    "margin", [["sex", "employment"], ["[sex employment]"], ["age"], ["employment", "sex"]]
+)
+def test_show_prints_a_table_with_error_bars(demo_folder, capsys, margin):
+    assert run(["show", str(demo_folder / "release"), *margin]) == 0
+    assert "±" in capsys.readouterr().out
+
+
+def test_show_gives_csv_to_a_program(demo_folder, capsys):
+    folder = demo_folder / "release"
+    assert run(["show", str(folder), "sex", "--format", "csv", "--confidence", "0.9"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    released = tb.Release.load(folder)["sex",]
+    assert [int(row["count"]) for row in rows] == released.counts.tolist()
+    assert [int(row["upper_90"]) for row in rows] == released.interval(0.9)[1].tolist()
+
+
+def test_show_of_an_absent_table_says_what_there_is(demo_folder, capsys):
+    assert run(["show", str(demo_folder / "release"), "planet"]) == 2
+    assert "planet" in capsys.readouterr().err
+
+
+def test_verify_says_that_everything_holds_and_finds_a_changed_byte(demo_folder, tmp_path, capsys):
+    folder = demo_folder / "release"
+    assert run(["verify", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "every file and claim holds" in said
+    file = next((folder / "tables").glob("*.csv"))
+    before = file.read_bytes()
+    file.write_bytes(before.replace(b"\n", b"\r", 1))
+    try:
+        assert run(["verify", str(folder)]) == 2
+    finally:
+        file.write_bytes(before)
+
+
+def test_verify_compares_a_digest_published_elsewhere(demo_folder, capsys):
+    assert run(["verify", str(demo_folder / "release"), "--digest", "0" * 64]) == 2
+
+
+def test_a_ledger_is_created_paid_from_and_shown(tmp_path, capsys):
+    book = str(tmp_path / "ledger.sqlite")
+    assert run(["ledger", "create", book, "--account", "census", "--epsilon", "1/2"]) == 0
+    assert run(["ledger", "create", book, "--account", "survey", "--rho", "0.1"]) == 0
+    assert run(["ledger", "show", book]) == 0
+    said = capsys.readouterr().out
+    assert "census" in said
+    assert "survey" in said
+    assert "ρ = 0.1" in said
+    assert run(["ledger", "show", book, "--account", "census"]) == 0
+    assert run(["ledger", "create", book, "--account", "third", "--delta", "0.1"]) == 2
+    assert run(["ledger", "create", book, "--account", "census", "--epsilon", "1"]) == 2
+
+
+def test_datasets_are_listed_shown_and_generated(tmp_path, capsys):
+    assert run(["datasets"]) == 0
+    listing = capsys.readouterr().out
+    for name in tb.datasets.names():
+        assert name in listing
+    for name in tb.datasets.names():
+        assert run(["datasets", name]) == 0
+        assert tb.datasets.describe(name).title.split()[0] in capsys.readouterr().out
+    assert run(["datasets", "people", "--rows", "100", "-o", str(tmp_path / "p.parquet")]) == 0
+    assert (tmp_path / "p.parquet").exists()
+    assert run(["datasets", "people"]) == 2
+    assert run(["datasets", "atlantis"]) == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["demo"],
+        ["datasets"],
+        ["plan"],
+        ["release"],
+        ["show"],
+        ["verify"],
+        ["ledger", "create"],
+        ["ledger", "show"],
+    ],
+)
+def test_every_command_has_help_with_an_example(command, capsys):
+    assert run([*command, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "Example" in said
+    assert f"tabulary {' '.join(command)}" in said
+
+
+def test_the_version_is_the_package_version(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == tb.__version__

@@ -1,0 +1,130 @@
+"""What every mechanism promises, checked on every one of them over random small domains."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tabulary as tb
+from tabulary.confidential.tally import Tally
+from tabulary.errors import InvalidDomain
+from tabulary.mechanisms import MECHANISMS, measure
+from tests.samplers import ConstantSampler
+
+every_mechanism = pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
+
+
+@st.composite
+def settings_of_a_plan(draw):
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    names = [f"x{i}" for i in range(len(sizes))]
+    partial = st.dictionaries(st.sampled_from(names), st.just(0), min_size=1)
+    zeros = draw(st.lists(partial, max_size=2))
+    try:
+        domain = tb.Domain(dict(zip(names, map(range, sizes), strict=True)), zeros)
+    except InvalidDomain:
+        assume(False)
+    every = list(tb.Workload.all_up_to(domain, len(sizes)).margins)
+    chosen = draw(st.lists(st.sampled_from(every), min_size=1, max_size=4, unique=True))
+    return {
+        "domain": domain,
+        "workload": tb.Workload(domain, chosen),
+        "privacy": draw(st.sampled_from([tb.PureDP(1), tb.ZCDP(1)])),
+        "neighbours": draw(st.sampled_from(["add-remove", "replace"])),
+        "contribution": draw(st.integers(1, 2)),
+    }
+
+
+def _plan_or_none(request, mechanism):
+    try:
+        return tb.plan(**request, mechanism=mechanism)
+    except tb.errors.InvalidPlan:
+        return None  # Nothing that one person could change.
+
+
+def _measured(plan, counts):
+    """What the mechanism measures of a table, bare of noise, as one long vector."""
+    table = tb.Table(plan.domain, counts)
+    tally = Tally.from_table(table, [part.margin for part in plan.measured])
+    return np.concatenate([v.reshape(-1) for v in measure(tally, plan, ConstantSampler()).values])
+
+
+def _changes(plan):
+    """Every change that one person can make to a table: all neighbouring pairs, up to what they share."""
+    possible = np.argwhere(~plan.domain.impossible(plan.domain.attributes))
+    single = []
+    for cell in possible:
+        unit = np.zeros(plan.domain.shape, dtype=np.int64)
+        unit[tuple(cell)] = 1
+        single.append(unit)
+    if plan.neighbours.relation == "add-remove":
+        moves = single
+    else:
+        moves = [there - here for here, there in product(single, repeat=2)]
+    for several in product(moves, repeat=plan.neighbours.records):
+        yield sum(several)
+
+
+@every_mechanism
+@given(settings_of_a_plan())
+@settings(max_examples=60)
+def test_no_neighbour_moves_the_measurement_further_than_the_sensitivity_and_one_moves_it_that_far(
+    mechanism, asked
+):
+    plan = _plan_or_none(asked, mechanism)
+    assume(plan is not None)
+    full = np.where(plan.domain.impossible(plan.domain.attributes), 0, 4)
+    before = _measured(plan, full)
+    moved = [_measured(plan, full + change) - before for change in _changes(plan)]
+    order = 1 if plan.norm == "L1" else 2
+    assert max(np.linalg.norm(change, order) for change in moved) == pytest.approx(float(plan.sensitivity))
+
+
+@every_mechanism
+@given(settings_of_a_plan())
+@settings(max_examples=60)
+def test_the_worst_neighbour_costs_exactly_the_loss(mechanism, asked):
+    plan = _plan_or_none(asked, mechanism)
+    assume(plan is not None)
+    full = np.where(plan.domain.impossible(plan.domain.attributes), 0, 4)
+    before = _measured(plan, full)
+    worst = 0.0
+    for change in _changes(plan):
+        moved, start, cost = _measured(plan, full + change) - before, 0, 0.0
+        for part in plan.measured:
+            cells = plan.domain.cells(part.margin)
+            here = moved[start : start + cells].astype(float)
+            start += cells
+            if plan.norm == "L1":
+                cost += np.abs(here).sum() / float(part.noise.scale)
+            else:
+                cost += (here**2).sum() / (2 * float(part.noise.variance_parameter))
+        worst = max(worst, cost)
+    allowed = plan.loss.epsilon if plan.norm == "L1" else plan.loss.rho
+    assert worst == pytest.approx(float(allowed))
+
+
+@every_mechanism
+@given(settings_of_a_plan())
+@settings(max_examples=40)
+def test_every_released_number_has_passed_the_sampler(mechanism, asked):
+    plan = _plan_or_none(asked, mechanism)
+    assume(plan is not None)
+    counts = np.where(plan.domain.impossible(plan.domain.attributes), 0, 3)
+    shifted = tb.release(tb.Table(plan.domain, counts), plan, sampler=ConstantSampler(1_000_000))
+    for margin in plan.workload:
+        impossible = plan.domain.impossible(margin)
+        released = shifted[margin].counts
+        assert (released[~impossible] >= 1_000_000).all()
+        assert (released[impossible] == 0).all()
+
+
+@every_mechanism
+def test_a_measurement_without_noise_is_the_table_itself(mechanism):
+    table = tb.datasets.load("rochdale")
+    plan = tb.plan(table.domain, "[AB][ACG][H]", privacy=tb.PureDP(1), mechanism=mechanism)
+    bare = tb.release(table, plan, sampler=ConstantSampler())
+    for margin in plan.workload:
+        assert (bare[margin].counts == table.project(margin).counts).all()

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+import tabulary as tb
+from tabulary.errors import BudgetExceeded, InvalidPlan, InvalidTable, LedgerError, ReleaseExists
+from tabulary.workflows import release_to_folder
+
+TABLE = tb.datasets.load("rochdale")
+PLAN = tb.plan(TABLE.domain, "[AB][C]", privacy=tb.PureDP(1))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with tb.Ledger.create(tmp_path / "ledger.sqlite") as opened:
+        opened.create_account("rochdale", tb.PureDP("3/2"), tb.Neighbours())
+        yield opened
+
+
+def test_a_release_is_paid_for_once(ledger):
+    account = ledger.account("rochdale")
+    tb.release(TABLE, PLAN, ledger=account, purpose="a test")
+    (entry,) = account.entries()
+    assert entry.cost == tb.PureDP(1)
+    assert entry.plan_digest == PLAN.digest()
+
+
+def test_without_enough_budget_nothing_is_measured(ledger, monkeypatch):
+    account = ledger.account("rochdale")
+    tb.release(TABLE, PLAN, ledger=account)
+    monkeypatch.setattr("tabulary.workflows.releasing.measure", pytest.fail)
+    with pytest.raises(BudgetExceeded):
+        tb.release(TABLE, PLAN, ledger=account)
+    assert len(account.entries()) == 1
+
+
+def test_the_debit_comes_before_the_measurement(ledger, monkeypatch):
+    account = ledger.account("rochdale")
+    spent = []
+
+    def crash(*_):
+        spent.append(account.spent())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tabulary.workflows.releasing.measure", crash)
+    with pytest.raises(KeyboardInterrupt):
+        tb.release(TABLE, PLAN, ledger=account)
+    assert spent == [tb.PureDP(1)]
+    assert account.spent() == tb.PureDP(1)
+
+
+def test_data_that_cannot_be_counted_cost_nothing(ledger):
+    account = ledger.account("rochdale")
+    with pytest.raises(InvalidTable):
+        tb.release(tb.Table(TABLE.domain, np.full(TABLE.shape, 0.5)), PLAN, ledger=account)
+    with pytest.raises(InvalidTable):
+        tb.release(tb.Table(TABLE.domain, np.full(TABLE.shape, -1)), PLAN, ledger=account)
+    assert account.spent() is None
+
+
+def test_an_output_that_is_taken_is_found_before_the_data_are_opened(ledger, tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ReleaseExists):
+        release_to_folder(pytest.fail, PLAN, tmp_path / "out", ledger.account("rochdale"))
+    assert ledger.account("rochdale").spent() is None
+
+
+def test_the_saved_release_is_the_returned_one(tmp_path):
+    made = release_to_folder(lambda: TABLE, PLAN, tmp_path / "out", title="Rochdale")
+    loaded = tb.Release.load(tmp_path / "out")
+    assert made.digest == loaded.digest
+    assert loaded.title == "Rochdale"
+    assert (made["A", "B"].counts == loaded["A", "B"].counts).all()
+
+
+def test_two_releases_of_one_plan_differ(tmp_path):
+    plan = tb.plan(TABLE.domain, "[ABCDEFGH]", privacy=tb.PureDP("1/10"))
+    first, second = (tb.release(TABLE, plan)[TABLE.domain.attributes].counts for _ in range(2))
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize("data", [None, 3, np.zeros(3)])
+def test_only_records_and_tables_can_be_released(data):
+    with pytest.raises(InvalidPlan):
+        tb.release(data, PLAN)
+
+
+def test_data_of_another_domain_are_refused():
+    with pytest.raises(InvalidPlan, match="different domains"):
+        tb.release(tb.datasets.load("fungus"), PLAN)
+
+
+def test_what_is_not_a_plan_or_an_account_is_refused(ledger):
+    with pytest.raises(InvalidPlan):
+        tb.release(TABLE, "[AB]")
+    with pytest.raises(LedgerError, match="name the account"):
+        tb.release(TABLE, PLAN, ledger=ledger)
