@@ -154,3 +154,13 @@ def test_every_command_has_help_with_an_example(command, capsys):
 def test_the_version_is_the_package_version(capsys):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.strip() == tb.__version__
+
+
+def test_no_command_can_choose_the_noise():
+    from docs.build import command_reference
+
+    said = command_reference().split("## `tabulary datasets`")
+    # Generated people have a seed; what protects real ones does not.
+    said = said[0] + said[1].split("## `tabulary plan`")[1]
+    for word in ("seed", "entropy", "sampler", "random"):
+        assert f"--{word}" not in said

@@ -20,15 +20,18 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 60
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows how far a piece of work is; the bar goes away when all is done."""
+    """Yield a function that shows how far a piece of work is; the bar goes away when all is done.
+
+    A total of zero is one that nobody knows: the bar then only shows that work is going on.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
         tasks = {}
 
         def update(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)
+                tasks[what] = bar.add_task(what, total=total or None)
+            bar.update(tasks[what], completed=done, total=total or None)
 
         yield update
 

@@ -42,7 +42,7 @@ def release(
         purpose: a public word for the ledger's entry.
         title: what the report is called.
         sampler: who draws the noise; the exact sampler by default.
-        progress: called with (what, done, total) while counting.
+        progress: called with (what, done, total) while counting; a total of zero is unknown.
 
     >>> import tabulary as tb
     >>> table = tb.datasets.load("rochdale")
@@ -79,6 +79,8 @@ def release_to_folder(
     be written or has too little room is found before anything is read or spent.
     """
     with staged_folder(Path(path), expected_bytes=expected_bytes(plan)) as staged:
+        if progress is not None:
+            progress("reading", 0, 0)
         source = data()
         try:
             made = release(source, plan, ledger, purpose=purpose, title=title, progress=progress)
