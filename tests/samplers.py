@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
+from tabulary.noise import DiscreteLaplace, ExactSampler
 
 
 @dataclass
@@ -25,8 +25,7 @@ class SabotagedSampler:
     factor: str = "7/10"
 
     def draw(self, noise, size):
+        factor = Fraction(self.factor)
         if isinstance(noise, DiscreteLaplace):
-            return ExactSampler().draw(DiscreteLaplace(noise.scale * Fraction(self.factor)), size)
-        return ExactSampler().draw(
-            DiscreteGaussian(noise.variance_parameter * Fraction(self.factor) ** 2), size
-        )
+            return ExactSampler().draw(DiscreteLaplace(noise.scale * factor), size)
+        return ExactSampler().draw(type(noise)(noise.variance_parameter * factor**2), size)

@@ -10,6 +10,7 @@
     │   ├── InvalidPrivacy         ε, δ, ρ, a neighbouring relation that cannot be
     │   ├── InvalidNoise           a scale or a sampler that cannot be
     │   ├── InvalidPlan            an option or a plan file that cannot be followed
+    │   ├── NotCertified           a solver could not prove that its answer is right
     │   ├── TooManyCells           a table above the stated cap
     │   ├── UnknownDataset         a name that `tb.datasets` does not carry
     │   ├── UnknownMargin          a table that the release does not hold
@@ -76,6 +77,10 @@ class InvalidNoise(PublicError):
 
 class InvalidPlan(PublicError):
     """An option or a plan file cannot be followed."""
+
+
+class NotCertified(PublicError):
+    """A solver could not prove that its answer is right, so it gives none."""
 
 
 class TooManyCells(PublicError):

@@ -21,7 +21,7 @@ def _errors(plan, repetitions):
     tally = Tally.from_table(TABLE, [part.margin for part in plan.measured])
     truth = {m: TABLE.project(m).counts for m in plan.workload}
     possible = {m: ~DOMAIN.impossible(m) for m in plan.workload}
-    runs = [reconstruct(measure(tally, plan, ExactSampler())) for _ in range(repetitions)]
+    runs = [reconstruct(measure(tally, plan, ExactSampler())).tables for _ in range(repetitions)]
     return {m: np.array([(run[m] - truth[m])[possible[m]] for run in runs]) for m in plan.workload}
 
 

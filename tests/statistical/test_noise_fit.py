@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
 from tests.entropy import SeededEntropy
 
 LEVEL = 1e-6
@@ -20,8 +20,10 @@ BINS = 800
 # Below and above the switches from one value a block to many, far above them, and among the smallest.
 WIDTHS = ["3/5", "3", "40", "105", "300", "1000", "4500", "1000000", "1000000000"]
 every_width = pytest.mark.parametrize("width", [Fraction(width) for width in WIDTHS], ids=WIDTHS)
-both_families = pytest.mark.parametrize(
-    "family", [DiscreteLaplace, DiscreteGaussian.from_sigma], ids=["laplace", "gaussian"]
+every_family = pytest.mark.parametrize(
+    "family",
+    [DiscreteLaplace, DiscreteGaussian.from_sigma, RoundedGaussian.from_sigma],
+    ids=["laplace", "gaussian", "rounded gaussian"],
 )
 SABOTAGE = (Fraction(9, 10), Fraction(11, 10))
 
@@ -53,13 +55,13 @@ def fit(draws: np.ndarray, noise: IntegerNoise) -> float:
 
 
 def tail_fit(draws: np.ndarray, noise: IntegerNoise) -> float:
-    """The p-value of the number of draws beyond the 99 % half-width."""
-    h = noise.half_width(0.99)
+    """The p-value of the number of draws beyond the 98 % half-width."""
+    h = noise.half_width(0.98)
     beyond = int(np.sum(np.abs(draws) > h))
     return float(stats.binomtest(beyond, draws.size, 2 * float(noise.cdf(-h - 1))).pvalue)
 
 
-@both_families
+@every_family
 @every_width
 @pytest.mark.parametrize("test", [fit, tail_fit])
 def test_draws_fit_their_law_and_no_law_a_tenth_away(family, width, test):
@@ -70,7 +72,7 @@ def test_draws_fit_their_law_and_no_law_a_tenth_away(family, width, test):
         assert test(sabotaged.sample(DRAWS, SeededEntropy(12)), noise) < LEVEL
 
 
-@both_families
+@every_family
 @pytest.mark.parametrize("width", [1000, 10**6])
 def test_the_lowest_bits_of_wide_draws_are_as_even_as_the_law_says(family, width):
     noise = family(width)
@@ -84,7 +86,7 @@ def test_the_lowest_bits_of_wide_draws_are_as_even_as_the_law_says(family, width
     assert evenness(draws - draws % 2) < LEVEL
 
 
-@both_families
+@every_family
 @pytest.mark.parametrize("width", [40, 5000])
 def test_a_draw_says_nothing_about_the_next(family, width):
     noise = family(width)
@@ -103,6 +105,27 @@ def test_a_draw_says_nothing_about_the_next(family, width):
     assert dependence(repeated) < LEVEL
 
 
-@both_families
+@pytest.mark.parametrize("sigma", [Fraction(3, 5), 3, 40, 300, 1000])
+def test_rounded_draws_fit_the_normal_law_between_the_halves_and_no_law_a_tenth_away(sigma):
+    """The law by scipy's normal distribution function, which shares no line with ours."""
+    edges = np.unique(np.rint(stats.norm.ppf(np.arange(1, 200) / 200, scale=float(sigma)))) + 0.5
+    expected = np.diff(stats.norm.cdf(edges, scale=float(sigma)), prepend=0.0, append=1.0)
+
+    def fitting(draws: np.ndarray) -> float:
+        observed = np.bincount(np.searchsorted(edges, draws), minlength=expected.size)
+        return float(stats.chisquare(observed, draws.size * expected).pvalue)
+
+    assert fitting(RoundedGaussian.from_sigma(sigma).sample(DRAWS, SeededEntropy(16))) > LEVEL
+    for factor in SABOTAGE:
+        assert fitting(RoundedGaussian.from_sigma(sigma * factor).sample(DRAWS, SeededEntropy(17))) < LEVEL
+
+
+def test_a_rounded_gaussian_is_told_from_the_discrete_gaussian_where_they_differ():
+    noise, other = RoundedGaussian(1), DiscreteGaussian(1)
+    assert fit(noise.sample(DRAWS, SeededEntropy(18)), noise) > LEVEL
+    assert fit(other.sample(DRAWS, SeededEntropy(19)), noise) < LEVEL
+
+
+@every_family
 def test_draws_of_a_tiny_noise_are_zero(family):
     assert not family(Fraction(1, 100)).sample(DRAWS, SeededEntropy(15)).any()

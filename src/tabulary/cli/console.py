@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
 from tabulary.core.workload import show_margin
-from tabulary.planning import ExpectedErrors
+from tabulary.planning import ExpectedErrors, show_width
 from tabulary.release import ReleasedTable
 
 output = Console(highlight=False)
@@ -47,7 +47,7 @@ def print_expected(expected: ExpectedErrors) -> None:
             _plain(show_margin(row.margin)),
             f"{row.cells:,}",
             f"{row.standard_error:,.1f}",
-            f"±{row.half_width:,}",
+            f"±{show_width(row.half_width)}",
         )
     output.print(grid)
 
@@ -99,7 +99,7 @@ def _print_list(table: ReleasedTable, title: str, widths: list[int]) -> None:
 
 def _print_legend(table: ReleasedTable) -> None:
     notes = []
-    if (table.errors.terms == 0).any():
+    if (table.standard_errors == 0).any():
         notes.append("– is a combination that cannot be (a structural zero)")
     if (table.counts < 0).any():
         notes.append("a negative count is noise around a small one")
@@ -108,7 +108,7 @@ def _print_legend(table: ReleasedTable) -> None:
 
 
 def _cell(count: float, half_width: float) -> str:
-    return "–" if half_width == 0 and count == 0 else f"{count:,} ±{half_width:,}"
+    return "–" if half_width == 0 and count == 0 else f"{show_width(count)} ±{show_width(half_width)}"
 
 
 def _bar(count: float, half_width: float, top: float, width: int = 40) -> str:

@@ -4,12 +4,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.compilation import compiled
 from tabulary.confidential.cover import SUPER_CELLS, SuperMargin, cover
 from tabulary.confidential.store import Codes, Layout, Store
 from tabulary.confidential.threads import available_threads
@@ -30,39 +29,27 @@ _ROWS_PER_EMPTYING = 1 << 31
 
 _MAX_THREADS = 8
 
-_Function = TypeVar("_Function", bound=Callable[..., None])
-
-
-def _compiled(function: _Function) -> _Function:
-    """Return the function compiled, from a cache on disk where there is a place for one."""
-    try:
-        compiled = numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:
-        # A read-only install without a writable home has no place for a cache.
-        compiled = numba.njit(nogil=True)(function)
-    return cast(_Function, compiled)
-
 
 # These three are functions of their own, over whole blocks, because the compiler vectorises them only so.
-@_compiled
+@compiled
 def _set_index(index: NDArray[np.uint32], column: Codes, stride: int) -> None:
     for i in range(index.shape[0]):
         index[i] = np.uint32(column[i]) * np.uint32(stride)
 
 
-@_compiled
+@compiled
 def _add_index(index: NDArray[np.uint32], column: Codes, stride: int) -> None:
     for i in range(index.shape[0]):
         index[i] = np.uint32(index[i] + np.uint32(column[i]) * np.uint32(stride))
 
 
-@_compiled
+@compiled
 def _count(counters: NDArray[np.uint32], index: NDArray[np.uint32]) -> None:
     for i in range(index.shape[0]):
         counters[index[i]] += np.uint32(1)
 
 
-@_compiled
+@compiled
 def _count_chunk(
     small: Codes,
     medium: Codes,

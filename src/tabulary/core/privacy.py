@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from tabulary.core.exact import exact_fraction, show_fraction
-from tabulary.errors import InvalidPrivacy
+from tabulary.errors import InvalidPrivacy, listed
 
 Relation = Literal["add-remove", "replace"]
 
@@ -92,18 +92,48 @@ Privacy = PureDP | ApproxDP | ZCDP
 
 
 @dataclass(frozen=True)
+class GaussianDP:
+    """What Gaussian noise with ρ = Δ₂²/(2σ²) satisfies: its exact curve δ(ε), and everything it implies.
+
+    A loss, not a promise: continuous Gaussian noise and anything computed from it earns it, in any dimension.
+    With μ = √(2ρ) it is μ-Gaussian differential privacy (Dong, Roth & Su 2022).
+
+    >>> print(GaussianDP("1/8"))
+    ρ = 0.125 (Gaussian)
+    """
+
+    rho: Fraction
+
+    def __init__(self, rho: object) -> None:
+        object.__setattr__(self, "rho", _positive(rho, "rho"))
+
+    def __str__(self) -> str:
+        return f"ρ = {show_fraction(self.rho)} (Gaussian)"
+
+
+Loss = PureDP | ZCDP | GaussianDP
+"""What a noise satisfies in its own currency."""
+
+
+@dataclass(frozen=True)
 class Neighbours:
     """What one person can change: the guarantee compares tables that differ by that much.
 
     `add-remove`: one person's records are there or not. `replace`: one person's records become others, the
     number of records being public. `records` is the contribution bound c, the most records of one person.
 
+    `sensitive` names the only attributes that may differ between neighbours, none meaning all. What one
+    person's other attributes are is then not protected at all (Dwork, McSherry & Talwar 2007, section 5).
+
     >>> print(Neighbours("replace", records=3))
     replace, up to 3 records a person
+    >>> print(Neighbours("replace", sensitive=("diagnosis",)))
+    replace, in 'diagnosis' only
     """
 
     relation: Relation = "add-remove"
     records: int = 1
+    sensitive: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.relation not in get_args(Relation):
@@ -113,11 +143,19 @@ class Neighbours:
                 f"the contribution bound must be a whole number of records, at least 1, not {self.records!r}."
             )
 
+        if self.sensitive and self.relation != "replace":
+            raise InvalidPrivacy(
+                "sensitive attributes are protected against replacing their values: use neighbours = 'replace'."
+            )
+
     def __str__(self) -> str:
-        return self.relation + ("" if self.records == 1 else f", up to {self.records} records a person")
+        only = f", in {listed(self.sensitive)} only" if self.sensitive else ""
+        return (
+            self.relation + only + ("" if self.records == 1 else f", up to {self.records} records a person")
+        )
 
 
-def describe_privacy(privacy: Privacy) -> dict[str, str]:
+def describe_privacy(privacy: Privacy | GaussianDP) -> dict[str, str]:
     """Return a privacy parameter as exact text, the inverse of `privacy_from_description`.
 
     >>> describe_privacy(ApproxDP(1, 1e-9))
@@ -130,6 +168,8 @@ def describe_privacy(privacy: Privacy) -> dict[str, str]:
             return {"kind": "approx-dp", "epsilon": str(epsilon), "delta": str(delta)}
         case ZCDP(rho=rho):
             return {"kind": "zcdp", "rho": str(rho)}
+        case GaussianDP(rho=rho):
+            return {"kind": "gaussian-dp", "rho": str(rho)}
 
 
 def privacy_from_description(description: object) -> Privacy:
@@ -146,6 +186,21 @@ def privacy_from_description(description: object) -> Privacy:
         case {"kind": "zcdp", "rho": str(rho), **rest} if not rest:
             return ZCDP(rho)
     raise InvalidPrivacy("this is not the description of a privacy parameter that Tabulary writes.")
+
+
+def loss_from_description(description: object) -> Loss:
+    """Return the loss that `describe_privacy` wrote; refuse anything else.
+
+    >>> loss_from_description({"kind": "gaussian-dp", "rho": "1/8"})
+    GaussianDP(rho=Fraction(1, 8))
+    """
+    match description:
+        case {"kind": "gaussian-dp", "rho": str(rho), **rest} if not rest:
+            return GaussianDP(rho)
+    found = privacy_from_description(description)
+    if isinstance(found, ApproxDP):
+        raise InvalidPrivacy("no noise has (ε, δ) for its own currency.")
+    return found
 
 
 def compose(parts: Iterable[Privacy]) -> Privacy:
@@ -212,7 +267,7 @@ def approx_to_zcdp(privacy: ApproxDP) -> ZCDP:
     return ZCDP(_largest(lambda rho: _zcdp_epsilon(rho, delta) <= epsilon))
 
 
-def implies(loss: PureDP | ZCDP, promise: Privacy) -> bool:
+def implies(loss: Loss, promise: Privacy) -> bool:
     """Return whether what the noise satisfies is at least what is promised.
 
     >>> implies(ZCDP("0.014973"), ApproxDP(1, 1e-9)), implies(ZCDP("0.015"), ApproxDP(1, 1e-9))
@@ -226,6 +281,8 @@ def implies(loss: PureDP | ZCDP, promise: Privacy) -> bool:
         case ApproxDP(epsilon=epsilon, delta=delta):
             if isinstance(loss, PureDP):
                 return loss.epsilon <= epsilon
+            if isinstance(loss, GaussianDP):
+                return _gaussian_delta(float(epsilon), float(loss.rho)) <= float(delta)
             return _zcdp_epsilon(float(loss.rho), float(delta)) <= float(epsilon)
 
 
@@ -263,10 +320,10 @@ def _positive(value: object, name: str) -> Fraction:
     return number
 
 
-def _as_rho(part: Privacy) -> Fraction:
+def _as_rho(part: Privacy | GaussianDP) -> Fraction:
     if isinstance(part, PureDP):
         return pure_to_zcdp(part).rho
-    assert isinstance(part, ZCDP)
+    assert not isinstance(part, ApproxDP)
     return part.rho
 
 

@@ -109,7 +109,7 @@ class Table:
         """Return the table of those in the given levels, on the remaining attributes."""
         wanted = {**(levels or {}), **named}
         kept = [a for a in self.domain.attributes if a not in wanted]
-        index = self._index(wanted)
+        index = self.index(wanted)
         domain = Domain({a: self.domain.levels_of(a) for a in kept})
         if self.domain.structural_zeros:
             impossible = self.domain.impossible(self.domain.attributes)[index]
@@ -130,7 +130,7 @@ class Table:
                 f"a cell of this table has {len(self.domain.attributes)} labels, one for each of "
                 f"{list(self.domain.attributes)}, not {len(given)}. For part of them use slice()."
             )
-        index = self._index(dict(zip(self.domain.attributes, given, strict=True)))
+        index = self.index(dict(zip(self.domain.attributes, given, strict=True)))
         cell: int | float = self.counts[index].item()
         return cell
 
@@ -172,7 +172,8 @@ class Table:
         named = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
         return f"<Table {named or 'total'}>"
 
-    def _index(self, wanted: Mapping[str, str | int]) -> tuple[Any, ...]:
+    def index(self, wanted: Mapping[str, str | int]) -> tuple[Any, ...]:
+        """Return the numpy index of the cells in the given levels."""
         codes = {a: self.domain.code(a, level) for a, level in wanted.items()}
         return tuple(codes.get(a, np.s_[:]) for a in self.domain.attributes)
 

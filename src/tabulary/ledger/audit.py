@@ -95,7 +95,11 @@ def covers(offered: Neighbours, promised: Neighbours) -> bool:
     >>> covers(Neighbours("replace", 3), Neighbours("replace", 2))
     True
     """
-    return offered.relation == promised.relation and offered.records >= promised.records
+    return (
+        offered.relation == promised.relation
+        and offered.records >= promised.records
+        and offered.sensitive == promised.sensitive
+    )
 
 
 def _refuse_damaged_pages(connection: Connection) -> None:

@@ -125,6 +125,11 @@ class Ledger:
         refuse_other_than(Privacy, budget, "the budget of an account")
         refuse_other_than(Neighbours, neighbours, "the neighbours of an account")
         refuse_unwieldy_privacy(budget)
+        if neighbours.sensitive:
+            raise LedgerError(
+                f"an account promises to protect every attribute, not {neighbours}. A plan with sensitive "
+                f"attributes cannot be paid from one. {UNSPENT}"
+            )
         with self._storage.writing() as connection:
             if account_row(connection, name) is not None:
                 raise LedgerError(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from tabulary.confidential.tally import Tally
+from tabulary.mechanisms.contrasts import measure_contrasts
 from tabulary.mechanisms.direct import measure_directly
 from tabulary.noise import Sampler
 from tabulary.planning import Measurement, Plan
@@ -10,6 +11,8 @@ from tabulary.planning import Measurement, Plan
 MECHANISMS: Mapping[str, Callable[[Tally, Plan, Sampler], Measurement]] = {
     "cells": measure_directly,
     "margins": measure_directly,
+    "fourier": measure_contrasts,
+    "efron-stein": measure_contrasts,
 }
 
 

@@ -1,7 +1,8 @@
 """Integer noise, drawn exactly.
 
-`DiscreteLaplace` and `DiscreteGaussian` say which law; a `Sampler` draws from it; an `Entropy` supplies the
-bits. The laws that are drawn are the laws that are written down, not floating-point neighbours of them:
+`DiscreteLaplace`, `DiscreteGaussian` and `RoundedGaussian` say which law; a `Sampler` draws from it; an
+`Entropy` supplies the bits; `weighted_half_width` says how far a combination of draws strays. The laws that
+are drawn are the laws that are written down, not floating-point neighbours of them:
 `docs/explanation/exact-noise.md` has the argument.
 
 >>> noise = DiscreteGaussian.from_sigma(40)
@@ -16,7 +17,9 @@ from tabulary.noise.gaussian import DiscreteGaussian
 from tabulary.noise.integer import LARGEST_SCALE, SMALLEST_SCALE, IntegerNoise
 from tabulary.noise.laplace import DiscreteLaplace
 from tabulary.noise.opendp import OpenDPSampler
+from tabulary.noise.rounded_gaussian import RoundedGaussian
 from tabulary.noise.sampler import ExactSampler, Sampler
+from tabulary.noise.weighted import weighted_half_width
 
 __all__ = [
     "LARGEST_SCALE",
@@ -27,7 +30,9 @@ __all__ = [
     "ExactSampler",
     "IntegerNoise",
     "OpenDPSampler",
+    "RoundedGaussian",
     "Sampler",
     "SystemEntropy",
     "noise_from_description",
+    "weighted_half_width",
 ]

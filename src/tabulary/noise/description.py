@@ -8,10 +8,12 @@ from tabulary.errors import InvalidNoise
 from tabulary.noise.gaussian import DiscreteGaussian
 from tabulary.noise.integer import IntegerNoise
 from tabulary.noise.laplace import DiscreteLaplace
+from tabulary.noise.rounded_gaussian import RoundedGaussian
 
 _FAMILIES: dict[str, tuple[str, Callable[[Fraction], IntegerNoise]]] = {
     "discrete-laplace": ("scale", DiscreteLaplace),
     "discrete-gaussian": ("variance_parameter", DiscreteGaussian),
+    "rounded-gaussian": ("variance_parameter", RoundedGaussian),
 }
 # Only the form that `describe` writes, and short: a description may come from a stranger.
 _EXACT = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399})?", re.ASCII)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tabulary.noise.acceptance import accept
 from tabulary.noise.entropy import Entropy, fresh_words
-from tabulary.noise.integer import as_integers, check_half_width, exact_scale, sample_in_pieces
+from tabulary.noise.integer import as_integers, check_half_width, exact_scale, folded, sample_in_pieces
 from tabulary.noise.inversion import WORD_BITS, Inversion
 from tabulary.noise.slots import gaussian_slots
 from tabulary.noise.sums import NEGLIGIBLE, half_width_of_sum, smallest
@@ -127,6 +127,24 @@ class DiscreteGaussian:
             return h >= reach or 2 * float(gaussian_tail(square, np.array(h + 1.0))) <= 1 - confidence
 
         return smallest(covers, upper=reach)
+
+    def characteristic(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return E exp(itX) for every real t.
+
+        >>> DiscreteGaussian(1).characteristic([0.0, 1.0]).round(4).tolist()
+        [1.0, 0.6065]
+        """
+        angles = folded(t)
+        logarithms = log_gaussian_characteristic(float(self.variance_parameter), angles.ravel())
+        return np.exp(logarithms).reshape(angles.shape)
+
+    def log_moment_bound(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return σ²t²/2: the discrete Gaussian is sub-Gaussian, Canonne, Kamath & Steinke (2020).
+
+        >>> DiscreteGaussian(1).log_moment_bound([0.0, 2.0]).tolist()
+        [0.0, 2.0]
+        """
+        return np.asarray(float(self.variance_parameter) * np.asarray(t, dtype=np.float64) ** 2 / 2)
 
     def describe(self) -> dict[str, str]:
         """Return the family and the exact variance parameter.

@@ -48,6 +48,14 @@ class IntegerNoise(Protocol):
         """Return the smallest h for which `terms` independent draws sum to within ±h at `confidence`."""
         ...
 
+    def characteristic(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return E exp(itX) for every real t; it is real because the law is symmetric."""
+        ...
+
+    def log_moment_bound(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return an upper bound of log E exp(tX) for every real t, infinite where there is none."""
+        ...
+
     def describe(self) -> dict[str, str]:
         """Return the family and its exact parameters, ready for JSON."""
         ...
@@ -106,6 +114,17 @@ def as_integers(k: ArrayLike) -> NDArray[np.float64]:
             f"The noise lives on the integers; it has no probability at values of type {values.dtype}."
         )
     return values.astype(np.float64)
+
+
+def folded(t: ArrayLike) -> NDArray[np.float64]:
+    """Return the angles of [0, π] at which a symmetric law on the integers has the same characteristic.
+
+    >>> folded([-1.0, 7.0]).round(4).tolist()
+    [1.0, 0.7168]
+    """
+    turn = 2 * np.pi
+    angles = np.asarray(t, dtype=np.float64)
+    return np.minimum(np.abs(angles - turn * np.round(angles / turn)), np.pi)
 
 
 def check_half_width(confidence: float, terms: int) -> None:

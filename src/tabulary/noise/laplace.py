@@ -112,6 +112,28 @@ class DiscreteLaplace:
                 return h
         return max(0, guess + 1)
 
+    def characteristic(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return E exp(itX) = 1 / (1 + 2·variance·sin²(t/2)).
+
+        >>> DiscreteLaplace(1).characteristic([0.0, 1.0]).round(4).tolist()
+        [1.0, 0.5416]
+        """
+        angles = np.asarray(t, dtype=np.float64)
+        return np.asarray(1 / (1 + 2 * self.variance * np.sin(angles / 2) ** 2))
+
+    def log_moment_bound(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return log E exp(tX), which is finite for t strictly between ±1/`scale`.
+
+        >>> DiscreteLaplace(1).log_moment_bound([0.0, 0.5, 1.0]).round(4).tolist()
+        [0.0, 0.2679, inf]
+        """
+        tilts = np.abs(np.asarray(t, dtype=np.float64))
+        finite = tilts < min(float(1 / self.scale), _LARGEST_TILT)
+        lost = 2 * self.variance * np.sinh(np.where(finite, tilts, 0.0) / 2) ** 2
+        # Rounding may put a tilt beside the pole on the pole.
+        finite &= lost < 1
+        return np.where(finite, -np.log1p(-np.where(finite, lost, 0.0)), np.inf)
+
     def describe(self) -> dict[str, str]:
         """Return the family and the exact scale.
 
@@ -126,10 +148,8 @@ class DiscreteLaplace:
         return np.asarray(np.exp(-rate * k) / (1 + math.exp(-rate)))
 
     def _reach(self, terms: int) -> int:
-        def log_moment(tilt: float) -> float:
-            return -math.log1p(-2 * self.variance * math.sinh(tilt / 2) ** 2)
-
-        return chernoff_reach(log_moment, terms, largest=min(float(1 / self.scale), _LARGEST_TILT))
+        largest = min(float(1 / self.scale), _LARGEST_TILT)
+        return chernoff_reach(self.log_moment_bound, terms, largest=largest)
 
 
 def _block_bits(scale: Fraction) -> int:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tabulary.noise.enclosure import Enclosure, certain_floors, divide, divide_up, exponential, multiply
+from tabulary.noise.normal import normal_tail
 
 
 class Slots(NamedTuple):
@@ -93,26 +94,83 @@ def gaussian_slots(variance_parameter: Fraction, block_bits: int, bits: int) -> 
         weight = exponential(rate, precision)
         ratio = exponential(rate * size * (2 + size), precision)
         step = exponential(2 * rate * size * size, precision)
-        # Half of the guard bits are left to the weights that are not summed one by one. They count `size`
-        # times, and so do all but one of those in the total, so their share of it stays as small.
-        negligible = 1 << ((precision - bits) // 2)
-        weights = [weight]
-        while (rest := _geometric_bound(weight[1], ratio[1], one)) is None or rest >= negligible:
-            weight, ratio = multiply(weight, ratio, precision), multiply(ratio, step, precision)
-            weights.append(weight)
-        # The last weight and all that follow it lie between 0 and the geometric bound.
-        lower, upper = 0, rest * size
-        found = [(lower, upper)]
-        for weight in reversed(weights[:-1]):
-            lower, upper = lower + size * weight[0], upper + size * weight[1]
-            found.append((lower, upper))
-        found.reverse()
+        found = _summed_tails(weight, ratio, step, size, precision, bits)
         total = (one + 2 * found[0][0], one + 2 * found[0][1])
-        probabilities = [divide(tail, total, precision) for tail in found]
-        inside = sum(1 for _, tail in probabilities if tail >> (precision - bits))
-        return probabilities[: inside + 1]
+        return _inside([divide(tail, total, precision) for tail in found], precision, bits)
 
     return _two_sided(certain_floors(tails, bits), bits)
+
+
+@lru_cache(maxsize=16)
+def rounded_gaussian_slots(variance_parameter: Fraction, bits: int) -> Slots:
+    r"""Return the slots of a rounded Gaussian draw: P(X ≥ k) = P(Z > (k - ½)/σ) for a standard normal Z.
+
+    >>> rounded_gaussian_slots(Fraction(1), 4)
+    Slots(lowest=-3, floors=(0, 1, 4, 11, 14, 15))
+    """
+
+    def tails(precision: int) -> list[Enclosure]:
+        found: list[Enclosure] = []
+        while not found or found[-1][1] >> (precision - bits):
+            edge = 2 * len(found) + 1
+            found.append(normal_tail(edge * edge / (4 * variance_parameter), precision))
+        return found
+
+    return _two_sided(certain_floors(tails, bits), bits)
+
+
+@lru_cache(maxsize=16)
+def half_line_slots(variance_parameter: Fraction, block_bits: int, bits: int) -> Slots:
+    r"""Return the slots of the block of a proposal on the half line, for a Gaussian that is then rounded.
+
+    Block j ≥ 0 is the interval from a = m·j to m·(j + 1), m = 2**block_bits, and weighs exp(-a²/(2σ²)): its
+    length times its greatest density, up to a factor. `rounded_gaussian.py` rejects from this envelope.
+
+    >>> half_line_slots(Fraction(4), 0, 4)
+    Slots(lowest=0, floors=(5, 10, 13, 14, 15))
+    """
+    rate = Fraction(1 << (2 * block_bits)) / (2 * variance_parameter)
+
+    def tails(precision: int) -> list[Enclosure]:
+        one = 1 << precision
+        weight, ratio, step = (exponential(times * rate, precision) for times in (1, 3, 2))
+        found = _summed_tails(weight, ratio, step, 1, precision, bits)
+        total = (one + found[0][0], one + found[0][1])
+        return _inside([divide(tail, total, precision) for tail in found], precision, bits)
+
+    last = (1 << bits) - 1
+    return Slots(0, tuple(last - floor for floor in certain_floors(tails, bits)))
+
+
+def _summed_tails(
+    weight: Enclosure, ratio: Enclosure, step: Enclosure, size: int, precision: int, bits: int
+) -> list[Enclosure]:
+    """Return Σ size · weight over all blocks from j on, for j = 1, 2, ….
+
+    The first weight is `weight`, each next one `ratio` times the last, and `ratio` shrinks by `step`.
+    """
+    one = 1 << precision
+    # Half of the guard bits are left to the weights that are not summed one by one. They count `size`
+    # times, and so do all but one of those in the total, so their share of it stays as small.
+    negligible = 1 << ((precision - bits) // 2)
+    weights = [weight]
+    while (rest := _geometric_bound(weight[1], ratio[1], one)) is None or rest >= negligible:
+        weight, ratio = multiply(weight, ratio, precision), multiply(ratio, step, precision)
+        weights.append(weight)
+    # The last weight and all that follow it lie between 0 and the geometric bound.
+    lower, upper = 0, rest * size
+    found = [(lower, upper)]
+    for weight in reversed(weights[:-1]):
+        lower, upper = lower + size * weight[0], upper + size * weight[1]
+        found.append((lower, upper))
+    found.reverse()
+    return found
+
+
+def _inside(tails: list[Enclosure], precision: int, bits: int) -> list[Enclosure]:
+    """Return the tails that reach 2**-bits, and the first that does not."""
+    inside = sum(1 for _, tail in tails if tail >> (precision - bits))
+    return tails[: inside + 1]
 
 
 def _geometric_bound(weight: int, ratio: int, one: int) -> int | None:

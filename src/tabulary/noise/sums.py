@@ -14,6 +14,7 @@ NEGLIGIBLE = 1e-17
 LARGEST_CONFIDENCE = 1 - 1e-10
 
 LogCharacteristic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+LogMoment = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def half_width_of_sum(
@@ -63,14 +64,13 @@ def smallest(holds: Callable[[int], bool], *, upper: int) -> int:
     return low
 
 
-def chernoff_reach(log_moment: Callable[[float], float], terms: int, *, largest: float) -> int:
+def chernoff_reach(log_moment_bound: LogMoment, terms: int, *, largest: float) -> int:
     r"""Return an h with P(\|S\| > h) ≤ 1e-17 for the sum S of `terms` independent draws.
 
     Chernoff: 2·exp(terms · log E exp(λX) - λh) for any λ in (0, `largest`); the best of a grid is taken.
     """
-    budget = math.log(2 / NEGLIGIBLE)
-    grid = largest * np.concatenate([np.geomspace(1e-9, 0.5, 400), 1 - np.geomspace(1e-4, 0.5, 100)])
-    return math.ceil(min((budget + terms * log_moment(float(tilt))) / float(tilt) for tilt in grid))
+    tilts = largest * np.concatenate([np.geomspace(1e-9, 0.5, 400), 1 - np.geomspace(1e-4, 0.5, 100)])
+    return math.ceil(np.min((math.log(2 / NEGLIGIBLE) + terms * log_moment_bound(tilts)) / tilts))
 
 
 def _count_frequencies(log_characteristic: LogCharacteristic, terms: int, circle: int) -> int:

@@ -1,17 +1,29 @@
 """From a workload and a budget to a plan, its expected error, and the choice of the best mechanism."""
 
-from tabulary.planning.accuracy import CellErrors, ExpectedError, ExpectedErrors
+from tabulary.planning.accuracy import (
+    CellErrors,
+    ErrorLaw,
+    ExpectedError,
+    ExpectedErrors,
+    SimulatedErrors,
+    WeightedErrors,
+    show_width,
+)
 from tabulary.planning.choice import plan, plan_from_description
 from tabulary.planning.measurement import Measurement
 from tabulary.planning.plan import MeasuredMargin, Plan
 
 __all__ = [
     "CellErrors",
+    "ErrorLaw",
     "ExpectedError",
     "ExpectedErrors",
     "MeasuredMargin",
     "Measurement",
     "Plan",
+    "SimulatedErrors",
+    "WeightedErrors",
     "plan",
     "plan_from_description",
+    "show_width",
 ]

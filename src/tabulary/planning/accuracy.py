@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,40 +11,159 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Margin
 from tabulary.core.table import frame_of
 from tabulary.core.workload import show_margin
+from tabulary.errors import InvalidNoise
 from tabulary.noise import IntegerNoise
 
 if TYPE_CHECKING:
     import pandas
 
+Floats = NDArray[np.float64]
+
+
+class ErrorLaw(Protocol):
+    """What is known of the errors of the cells of one table. A cell with standard error zero is exact."""
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The root mean squared error of each cell."""
+        ...
+
+    def half_widths(self, confidence: float) -> NDArray[Any]:
+        """Return how far each cell may be from the truth with this probability."""
+        ...
+
+    def at(self, index: Any) -> "ErrorLaw":
+        """Return the law of the cells at a numpy index."""
+        ...
+
+    def transpose(self, order: list[int]) -> "ErrorLaw":
+        """Return the same law with the axes in another order."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class CellErrors:
-    """The law of the error of each cell of one table: a sum of independent draws of one noise.
+    """The law of a scaled sum of independent draws of one noise.
 
-    `terms` counts the draws in each cell; a structural zero has none and is exact.
+    `terms` counts the draws in each cell; a structural zero has none and is exact. `scale` multiplies the
+    sum: one where whole numbers are added up, 2⁻ʲ for a margin of j bits made of Fourier coefficients.
     """
 
     noise: IntegerNoise
     terms: NDArray[np.int64]
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         self.terms.flags.writeable = False
 
     @property
-    def standard_errors(self) -> NDArray[np.float64]:
+    def standard_errors(self) -> Floats:
         """The standard deviation of the error of each cell."""
-        deviations: NDArray[np.float64] = np.sqrt(self.terms * self.noise.variance)
+        deviations: Floats = self.scale * np.sqrt(self.terms * self.noise.variance)
         return deviations
 
-    def half_widths(self, confidence: float) -> NDArray[np.int64]:
+    def half_widths(self, confidence: float) -> NDArray[Any]:
         """Return the smallest h for each cell such that the error is within ±h with this probability."""
         different, where = np.unique(self.terms, return_inverse=True)
         widths = [self.noise.half_width(confidence, terms=int(t)) if t else 0 for t in different]
-        return np.array(widths, dtype=np.int64)[where].reshape(self.terms.shape)
+        whole = np.array(widths, dtype=np.int64)[where].reshape(self.terms.shape)
+        return whole if self.scale == 1 else self.scale * whole
+
+    def at(self, index: Any) -> "CellErrors":
+        """Return the law of the cells at a numpy index."""
+        return CellErrors(self.noise, np.array(self.terms[index]), self.scale)
 
     def transpose(self, order: list[int]) -> "CellErrors":
         """Return the same law with the axes in another order."""
-        return CellErrors(self.noise, self.terms.transpose(order))
+        return CellErrors(self.noise, self.terms.transpose(order), self.scale)
+
+    def reshape(self, sides: list[int]) -> "CellErrors":
+        """Return the same law for the same cells in another shape."""
+        return CellErrors(self.noise, self.terms.reshape(sides), self.scale)
+
+    def without(self, impossible: NDArray[np.bool_]) -> "CellErrors":
+        """Return the same law with impossible cells exact."""
+        return CellErrors(self.noise, np.where(impossible, 0, self.terms), self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedErrors:
+    """The law of a weighted sum of independent draws: its standard deviation and its excess kurtosis.
+
+    Half-widths are the normal ones corrected for the kurtosis (Cornish and Fisher): a sum of many symmetric
+    draws is nearly normal, with tails a little heavier, and the correction errs to the wide side at 95 %.
+    """
+
+    standard_errors: Floats
+    kurtosis: Floats
+
+    def __post_init__(self) -> None:
+        self.standard_errors.flags.writeable = False
+        self.kurtosis.flags.writeable = False
+
+    def half_widths(self, confidence: float) -> Floats:
+        """Return h for each cell such that the error is within ±h with about this probability."""
+        normal = normal_quantile(confidence)
+        corrected: Floats = normal + (normal**3 - 3 * normal) / 24 * self.kurtosis
+        return corrected * self.standard_errors
+
+    def at(self, index: Any) -> "WeightedErrors":
+        """Return the law of the cells at a numpy index."""
+        return WeightedErrors(np.array(self.standard_errors[index]), np.array(self.kurtosis[index]))
+
+    def transpose(self, order: list[int]) -> "WeightedErrors":
+        """Return the same law with the axes in another order."""
+        return WeightedErrors(self.standard_errors.transpose(order), self.kurtosis.transpose(order))
+
+    def reshape(self, sides: list[int]) -> "WeightedErrors":
+        """Return the same law for the same cells in another shape."""
+        return WeightedErrors(self.standard_errors.reshape(sides), self.kurtosis.reshape(sides))
+
+    def without(self, impossible: NDArray[np.bool_]) -> "WeightedErrors":
+        """Return the same law with impossible cells exact."""
+        return WeightedErrors(np.where(impossible, 0.0, self.standard_errors), self.kurtosis)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedErrors:
+    """What a parametric simulation from the release alone says of the errors of a constrained estimate.
+
+    `widths` hold the error with the probability `confidence`; at other probabilities they are stretched as
+    normal ones would be.
+    """
+
+    standard_errors: Floats
+    widths: Floats
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        self.standard_errors.flags.writeable = False
+        self.widths.flags.writeable = False
+
+    def half_widths(self, confidence: float) -> Floats:
+        """Return h for each cell such that the error is within ±h with about this probability."""
+        stretch = normal_quantile(confidence) / normal_quantile(self.confidence)
+        stretched: Floats = self.widths * stretch
+        return stretched
+
+    def at(self, index: Any) -> "SimulatedErrors":
+        """Return the law of the cells at a numpy index."""
+        return SimulatedErrors(
+            np.array(self.standard_errors[index]), np.array(self.widths[index]), self.confidence
+        )
+
+    def transpose(self, order: list[int]) -> "SimulatedErrors":
+        """Return the same law with the axes in another order."""
+        return SimulatedErrors(
+            self.standard_errors.transpose(order), self.widths.transpose(order), self.confidence
+        )
+
+
+def normal_quantile(confidence: float) -> float:
+    """Return z for which a standard normal is within ±z with this probability."""
+    if not 0 < confidence < 1:
+        raise InvalidNoise(f"A confidence must lie strictly between 0 and 1, not {confidence!r}.")
+    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 @dataclass(frozen=True)
@@ -51,14 +171,14 @@ class ExpectedError:
     """What to expect of the cells of one table.
 
     `cells` counts the possible ones; `standard_error` is the root mean square over them; `half_width` is the
-    largest of their half-widths. All cells of a table have the same unless structural zeros make some of
-    them sums of fewer draws.
+    largest of their half-widths. All cells of a table have the same unless structural zeros or contrasts of
+    more than two levels make some of them sums of other draws.
     """
 
     margin: Margin
     cells: int
     standard_error: float
-    half_width: int
+    half_width: float
 
 
 @dataclass(frozen=True)
@@ -81,7 +201,8 @@ class ExpectedErrors:
         width = max(6, *(len(show_margin(row.margin)) for row in self.rows))
         head = f"{'margin':<{width}} {'cells':>10} {'std. error':>12} {f'±{self.confidence:.0%}':>10}"
         lines = [
-            f"{show_margin(r.margin):<{width}} {r.cells:>10,} {r.standard_error:>12,.1f} {r.half_width:>10,}"
+            f"{show_margin(r.margin):<{width}} {r.cells:>10,} {r.standard_error:>12,.1f} "
+            f"{show_width(r.half_width):>10}"
             for r in self.rows
         ]
         return "\n".join([head, *lines])
@@ -98,14 +219,23 @@ class ExpectedErrors:
         return frame
 
 
-def expected_error(margin: Margin, errors: CellErrors, confidence: float) -> ExpectedError:
+def show_width(width: float) -> str:
+    """Return a half-width, or a count, for a reader: whole where it is whole, with one decimal where not.
+
+    >>> show_width(1200), show_width(3.25)
+    ('1,200', '3.2')
+    """
+    return f"{int(width):,}" if float(width).is_integer() else f"{width:,.1f}"
+
+
+def expected_error(margin: Margin, errors: ErrorLaw, confidence: float) -> ExpectedError:
     """Return the summary of one table's errors over its possible cells."""
-    noisy = errors.terms > 0
-    cells = int(noisy.sum())
-    mean_terms = float(errors.terms.sum(dtype=np.float64)) / cells if cells else 0.0
+    deviations = errors.standard_errors
+    cells = int((deviations > 0).sum())
+    squared = float((deviations**2).sum())
     return ExpectedError(
         margin=margin,
         cells=cells,
-        standard_error=float(np.sqrt(mean_terms * errors.noise.variance)),
-        half_width=int(errors.half_widths(confidence).max()),
+        standard_error=float(np.sqrt(squared / cells)) if cells else 0.0,
+        half_width=errors.half_widths(confidence).max().item(),
     )

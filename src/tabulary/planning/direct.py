@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
-from tabulary.core.privacy import ZCDP, Neighbours, Privacy, PureDP
-from tabulary.core.sensitivity import margin_sensitivity
+from tabulary.core.privacy import Loss, Neighbours, Privacy
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace
-from tabulary.planning.plan import MeasuredMargin, Plan
+from tabulary.planning.calibration import calibrated
+from tabulary.planning.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Request:
         return self.workload.domain
 
 
-def plan_cells(request: Request, loss: PureDP | ZCDP) -> Plan:
+def plan_cells(request: Request, loss: Loss) -> Plan:
     """Return the plan that measures every interior cell once; margins are sums of noisy cells.
 
     The interior is the table on all attributes that the workload names; the others would only add cells.
@@ -42,7 +40,7 @@ def plan_cells(request: Request, loss: PureDP | ZCDP) -> Plan:
     return _plan(request, "cells", loss, [named], [Fraction(1)])
 
 
-def plan_margins(request: Request, loss: PureDP | ZCDP) -> Plan:
+def plan_margins(request: Request, loss: Loss) -> Plan:
     """Return the plan that measures every wanted margin by itself, the budget split by the weights.
 
     One record stands in one cell of each of the margins. With the share w of the budget for a margin, Laplace
@@ -56,29 +54,12 @@ def plan_margins(request: Request, loss: PureDP | ZCDP) -> Plan:
 def _plan(
     request: Request,
     mechanism: str,
-    loss: PureDP | ZCDP,
+    loss: Loss,
     margins: Sequence[Margin],
     weights: Sequence[Fraction],
 ) -> Plan:
     for margin in (*margins, *request.workload):
         request.domain.check_cells(margin, request.max_cells)
-    # With relative scales 1/w the margins cost some Δ; stretching all scales by Δ over the budget makes the
-    # cost exactly the budget, whichever margins one person can change together.
-    relative = [1 / weight for weight in weights]
-    if isinstance(loss, PureDP):
-        cost = margin_sensitivity(request.domain, margins, request.neighbours, scales=relative).l1
-        stretch = cost / loss.epsilon
-    else:
-        cost = margin_sensitivity(
-            request.domain, margins, request.neighbours, squared_scales=relative
-        ).l2_squared
-        stretch = cost / (2 * loss.rho)
-    if not cost:
-        raise InvalidPlan(
-            "with 'replace' neighbours no person can change any of these tables: they hold nothing but the "
-            "public number of records. Ask for a table with an attribute of two possible levels."
-        )
-    noise = DiscreteLaplace if isinstance(loss, PureDP) else DiscreteGaussian
     return Plan(
         domain=request.domain,
         workload=request.workload,
@@ -86,10 +67,7 @@ def _plan(
         loss=loss,
         neighbours=request.neighbours,
         mechanism=mechanism,
-        measured=tuple(
-            MeasuredMargin(margin, noise(scale * stretch))
-            for margin, scale in zip(margins, relative, strict=True)
-        ),
+        measured=calibrated(request.domain, margins, weights, request.neighbours, loss, query="counts"),
         reconstruct=request.reconstruct,
         rounding=request.rounding,
     )

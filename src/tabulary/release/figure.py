@@ -74,7 +74,7 @@ class Cell:
     """One count as it is shown."""
 
     count: float
-    half_width: int
+    half_width: float
     impossible: bool = False
 
     @property

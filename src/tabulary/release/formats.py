@@ -57,7 +57,7 @@ def arrow_table(released: ReleasedTable, plan: Plan) -> pa.Table:
         "plan": plan.digest(),
         "privacy": str(plan.privacy),
         "neighbours": str(plan.neighbours),
-        "noise": released.errors.noise.describe(),
+        "mechanism": plan.mechanism,
     }
     metadata = {"tabulary": json.dumps(about, ensure_ascii=False, sort_keys=True)}
     return released.to_arrow().replace_schema_metadata(metadata)

@@ -19,6 +19,9 @@ SCHEMA = "tabulary-release/1"
 MANIFEST = "manifest.json"
 REPORT = "report.html"
 
+Fact = str | int | float | bool
+"""What a reconstruction may say about itself, one fact."""
+
 # Two machines may compute a standard error to a different last digit; a false claim differs by more.
 TOLERANCE = 1e-9
 
@@ -81,9 +84,15 @@ def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dic
     }
 
 
-def sealed(claimed: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the whole manifest: the claims, the fingerprint of every file, and its own digest."""
-    manifest = {**claimed, "files": {name: fingerprint(data) for name, data in files.items()}}
+def sealed(
+    claimed: Mapping[str, Any], files: Mapping[str, bytes], reconstruction: Mapping[str, Fact]
+) -> dict[str, Any]:
+    """Return the whole manifest: claims, facts of the reconstruction, fingerprints of files, its own digest."""
+    manifest = {
+        **claimed,
+        "reconstruction": dict(reconstruction),
+        "files": {name: fingerprint(data) for name, data in files.items()},
+    }
     return {**manifest, "digest": digest_of(manifest)}
 
 

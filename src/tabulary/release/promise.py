@@ -11,6 +11,8 @@ from fractions import Fraction
 
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
+from tabulary.core.workload import show_margin
+from tabulary.errors import listed
 from tabulary.planning import Plan
 
 _EXAMPLE_DELTA = Fraction(1, 1_000_000)
@@ -65,7 +67,17 @@ def promise_of(plan: Plan) -> Promise:
         ),
         "That every number is close to the truth. Each comes with its own error, below.",
     )
+    if plan.neighbours.sensitive:
+        not_promised = (*not_promised, _unprotected(plan))
     return Promise(statement, meaning, _protected(plan.neighbours), conditions, not_promised)
+
+
+def _unprotected(plan: Plan) -> str:
+    exact = "".join(map(show_margin, plan.exact)) or "none of the interactions"
+    return (
+        "That anything but the sensitive attributes is hidden. What a person's other attributes are, and whether "
+        f"a person is in the data, is not protected. Released exactly, without noise: {exact}."
+    )
 
 
 def _kind(plan: Plan) -> tuple[str, tuple[str, ...], str]:
@@ -125,6 +137,11 @@ def _guess(epsilon: Fraction, delta: Fraction) -> str:
 
 
 def _protected(neighbours: Neighbours) -> str:
+    if neighbours.sensitive:
+        return (
+            f"Only one person's values of {listed(neighbours.sensitive)} are protected: the promise compares the "
+            "data with any other values of these in that person's place, all else being the same."
+        )
     many = neighbours.records > 1
     records = f"records, up to {neighbours.records:,} of them" if many else "record"
     if neighbours.relation == "add-remove":

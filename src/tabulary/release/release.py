@@ -19,12 +19,13 @@ from tabulary.errors import (
     ReleaseError,
     UnknownMargin,
 )
-from tabulary.planning import Plan, plan_from_description
+from tabulary.planning import ErrorLaw, Plan, plan_from_description
 from tabulary.release.folder import StagedFolder, staged_folder
 from tabulary.release.formats import arrow_table, csv_bytes, expected_bytes, file_names, parquet_bytes
 from tabulary.release.manifest import (
     MANIFEST,
     REPORT,
+    Fact,
     Imprint,
     canonical_bytes,
     claims,
@@ -37,10 +38,12 @@ from tabulary.release.verify import read_release
 
 
 class Release:
-    """The tables of a plan, each with the law of its errors, which the plan alone decides.
+    """The tables of a plan, each with the law of its errors.
 
     `tables` are the noisy tables of the plan's workload, in any order, their attributes in the domain's
-    order. A release that was saved or loaded knows its folder; `verify` looks at that folder again.
+    order. The plan decides the law of linear estimates; a constrained reconstruction brings its own `errors`,
+    and `reconstruction` holds facts about it. A release that was saved or loaded knows its folder; `verify`
+    looks at that folder again.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.privacy import PureDP
@@ -54,7 +57,15 @@ class Release:
     <Release of 1 table at ε = 1: [sex job]>
     """
 
-    def __init__(self, plan: Plan, tables: Iterable[Table], *, title: str = "") -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        tables: Iterable[Table],
+        *,
+        title: str = "",
+        errors: Mapping[Margin, ErrorLaw] | None = None,
+        reconstruction: Mapping[str, Fact] | None = None,
+    ) -> None:
         listed = list(tables)
         given = {table.domain.attributes: table for table in listed}
         wanted = plan.workload.margins
@@ -69,14 +80,25 @@ class Release:
             _check_fits(plan, margin, table)
         self.plan = plan
         self.title = title
-        self._tables = {m: ReleasedTable(given[m], plan.error_of(m)) for m in wanted}
+        known = dict(errors or {})
+        self.reconstruction = dict(reconstruction or {})
+        self._tables = {m: ReleasedTable(given[m], known.get(m) or plan.error_of(m)) for m in wanted}
         self._staged: StagedFolder | None = None
         self._digest: str | None = None
 
     @classmethod
-    def from_counts(cls, plan: Plan, counts: Mapping[Margin, ArrayLike], *, title: str = "") -> "Release":
+    def from_counts(
+        cls,
+        plan: Plan,
+        counts: Mapping[Margin, ArrayLike],
+        *,
+        title: str = "",
+        errors: Mapping[Margin, ErrorLaw] | None = None,
+        reconstruction: Mapping[str, Fact] | None = None,
+    ) -> "Release":
         """Return the release of noisy arrays, one for each margin of the plan, axes in the domain's order."""
-        return cls(plan, [Table(plan.domain.project(m), array) for m, array in counts.items()], title=title)
+        tables = [Table(plan.domain.project(m), array) for m, array in counts.items()]
+        return cls(plan, tables, title=title, errors=errors, reconstruction=reconstruction)
 
     @property
     def margins(self) -> tuple[Margin, ...]:
@@ -135,7 +157,7 @@ class Release:
             arrow = arrow_table(table, self.plan)
             files[csv_name] = csv_bytes(arrow)
             files[parquet_name] = parquet_bytes(arrow)
-        manifest = sealed(claims(self.plan, tables, imprint), files)
+        manifest = sealed(claims(self.plan, tables, imprint), files, self.reconstruction)
         for name, data in files.items():
             staged.write(name, data)
         staged.write(MANIFEST, canonical_bytes(manifest))
@@ -147,7 +169,13 @@ class Release:
         """Return the release in a folder, or raise ReleaseDamaged with everything that is wrong with it."""
         folder = Path(path).absolute()
         found = read_release(folder, expected_digest=expected_digest)
-        release = cls(found.plan, found.tables, title=found.title)
+        release = cls(
+            found.plan,
+            found.tables,
+            title=found.title,
+            errors=found.errors,
+            reconstruction=found.reconstruction,
+        )
         release._staged, release._digest = StagedFolder(folder, published=True), found.digest
         return release
 
@@ -171,7 +199,8 @@ class Release:
             raise InvalidPlan("the plan of this release is not what its own description gives.")
         for margin, released in self._tables.items():
             _check_fits(derived, margin, released.table)
-            if not np.array_equal(released.errors.terms, derived.error_of(margin).terms):
+            stated, law = released.standard_errors, derived.error_of(margin)
+            if derived.reconstruct == "none" and not np.allclose(stated, law.standard_errors, rtol=1e-9):
                 raise InvalidTable(f"the errors of {show_margin(margin)} are not those of the plan.")
 
 
@@ -180,7 +209,7 @@ def _check_fits(plan: Plan, margin: Margin, table: Table) -> None:
         raise InvalidTable(
             f"the table on {show_margin(margin)} does not have the levels and structural zeros of the plan."
         )
-    if plan.reconstruct == "none" and table.counts.dtype.kind != "i":
+    if plan.whole and table.counts.dtype.kind != "i":
         raise InvalidTable(
             f"the table on {show_margin(margin)} holds real numbers where whole ones were measured."
         )

@@ -10,6 +10,7 @@ from itertools import groupby, islice, product
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from tabulary.core.basis import coefficients
 from tabulary.core.domain import Margin
 from tabulary.core.exact import show_fraction
 from tabulary.noise import IntegerNoise
@@ -75,7 +76,7 @@ class AccuracyRow:
     anchor: str
     cells: int
     standard_error: str
-    half_width: int
+    half_width: float
     dominated: int
 
 
@@ -226,8 +227,14 @@ def _noise_row(plan: Plan, margin: Margin, noise: IntegerNoise) -> NoiseRow:
     elif described["family"] == "discrete-gaussian":
         law = f"discrete Gaussian, σ² = {_short(described['variance_parameter'])}"
         formula = Markup("P(k) ∝ e<sup>−k² / (2σ²)</sup>")
-    possible = plan.domain.cells(margin) - int(plan.domain.impossible(margin).sum())
-    return NoiseRow(table_name(margin), possible, law, formula, f"{math.sqrt(noise.variance):,.2f}")
+    elif described["family"] == "rounded-gaussian":
+        law = f"rounded Gaussian, σ² = {_short(described['variance_parameter'])}"
+        formula = Markup("k = round(x), density ∝ e<sup>−x² / (2σ²)</sup>")
+    if plan.query == "counts":
+        numbers = plan.domain.cells(margin) - int(plan.domain.impossible(margin).sum())
+    else:
+        numbers = coefficients(plan.measured_domain.shape_of(margin))
+    return NoiseRow(table_name(margin), numbers, law, formula, f"{math.sqrt(noise.variance):,.2f}")
 
 
 def _mechanism(plan: Plan) -> str:
@@ -244,6 +251,18 @@ def _mechanism(plan: Plan) -> str:
                 "share an attribute therefore differ a little where they should be equal; both are right "
                 "within their errors."
             )
+        case "fourier":
+            return (
+                "Measured were the Fourier coefficients that the published tables are made of, each once: the "
+                "total, and how the counts lean between the levels of every attribute and combination of "
+                "attributes, written as bits. Every table is computed from them, so all of them agree."
+            )
+        case "efron-stein":
+            return (
+                "Measured were the contrasts that the published tables are made of, each once: the total, and "
+                "how the counts differ between the levels of every attribute and combination of attributes. "
+                "Every table is computed from them, so all of them agree."
+            )
     return f"The tables were measured by the mechanism “{plan.mechanism}”."
 
 
@@ -253,9 +272,24 @@ def _afterwards(plan: Plan) -> str:
             "Nothing was rounded, clipped or adjusted afterwards: each count is the true count plus noise "
             "whose mean is zero, so sums and averages of many counts are not biased."
         )
+    if plan.reconstruct == "shift":
+        return (
+            "Afterwards the total was raised by a constant, so that hardly ever a cell is negative. Every cell is "
+            "too large by the same amount on average; the stated errors include that."
+        )
+    what = {
+        "least-squares": "the non-negative table nearest to what was measured, in units of the noise",
+        "lp": "a non-negative table whose largest deviation from what was measured is as small as can be",
+    }[plan.reconstruct]
+    whole = {"none": "", "nearest": ", each cell rounded to the nearest whole number"}.get(
+        plan.rounding, ", rounded at random to whole numbers that keep the sums"
+    )
     return (
-        f"Afterwards the tables were adjusted (reconstruction: {plan.reconstruct}, rounding: "
-        f"{plan.rounding}). That spends no privacy; the errors stated here are those before the adjustment."
+        f"Afterwards one full table was found: {what}{whole}. The published tables are its margins, so they are "
+        "non-negative and agree with each other. That spends no privacy, but it biases: small counts come out "
+        "larger and large ones smaller. The stated errors are simulated from this release alone, by measuring "
+        "and reconstructing it again many times, and include that bias; the accuracy table below is what was "
+        "expected of the plain measurements."
     )
 
 

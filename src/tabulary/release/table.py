@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.table import Counts, Table, frame_of, long_columns, value_name
 from tabulary.errors import InvalidTable
-from tabulary.planning import CellErrors
+from tabulary.planning import ErrorLaw
 
 if TYPE_CHECKING:
     import pandas
@@ -32,6 +32,7 @@ class ReleasedTable:
     A structural zero is exact: its count, its standard error and both ends of its interval are zero.
 
     >>> from tabulary.noise import DiscreteLaplace
+    >>> from tabulary.planning import CellErrors
     >>> table = Table(Domain({"sex": ["F", "M"]}), [120, -2])
     >>> released = ReleasedTable(table, CellErrors(DiscreteLaplace(3), np.array([1, 1])))
     >>> released
@@ -44,12 +45,13 @@ class ReleasedTable:
     """
 
     table: Table
-    errors: CellErrors
+    errors: ErrorLaw
 
     def __post_init__(self) -> None:
-        if self.errors.terms.shape != self.table.shape:
+        described = self.errors.standard_errors.shape
+        if described != self.table.shape:
             raise InvalidTable(
-                f"the errors have shape {self.errors.terms.shape} and the counts {self.table.shape}: "
+                f"the errors have shape {described} and the counts {self.table.shape}: "
                 "they do not describe the same cells."
             )
 
@@ -83,7 +85,7 @@ class ReleasedTable:
         """The standard deviation of the error of each cell, known from the plan alone."""
         return np.asarray(self.errors.standard_errors)
 
-    def half_widths(self, confidence: float = CONFIDENCE) -> NDArray[np.int64]:
+    def half_widths(self, confidence: float = CONFIDENCE) -> NDArray[Any]:
         """Return how far each count may be from the truth with this probability."""
         return self.errors.half_widths(confidence)
 
@@ -94,11 +96,14 @@ class ReleasedTable:
 
     def transpose(self, attributes: Sequence[str]) -> "ReleasedTable":
         """Return the same table with its attributes in another order."""
-        return self._with(self.table.transpose(attributes), self._terms.transpose(attributes))
+        order = [self.domain.position(attribute) for attribute in attributes]
+        return ReleasedTable(self.table.transpose(attributes), self.errors.transpose(order))
 
     def slice(self, levels: Mapping[str, str | int] | None = None, **named: str | int) -> "ReleasedTable":
         """Return the table of those in the given levels, on the remaining attributes."""
-        return self._with(self.table.slice(levels, **named), self._terms.slice(levels, **named))
+        return ReleasedTable(
+            self.table.slice(levels, **named), self.errors.at(self.table.index({**(levels or {}), **named}))
+        )
 
     def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | float:
         """Return one noisy count by its labels, in the order of the attributes."""
@@ -133,14 +138,6 @@ class ReleasedTable:
         lower, upper = self.interval()
         values = (self.counts, self.standard_errors, lower, upper)
         return dict(zip(column_names(self.margin), values, strict=True))
-
-    @property
-    def _terms(self) -> Table:
-        # The draws of each cell are a table too, so its labels need no second set of index rules.
-        return Table(self.domain, self.errors.terms)
-
-    def _with(self, table: Table, terms: Table) -> "ReleasedTable":
-        return ReleasedTable(table, CellErrors(self.errors.noise, terms.counts.astype(np.int64)))
 
 
 def column_names(attributes: Margin) -> tuple[str, str, str, str]:

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.table import Table
 from tabulary.core.workload import show_margin
-from tabulary.errors import PublicError, ReleaseDamaged, ReleaseError
-from tabulary.planning import Plan, plan_from_description
+from tabulary.errors import InvalidTable, PublicError, ReleaseDamaged, ReleaseError
+from tabulary.planning import ErrorLaw, Plan, SimulatedErrors, plan_from_description
 from tabulary.release.folder import list_folder, read_plain_file
 from tabulary.release.formats import TABLES, arrow_table, csv_bytes, file_names, read_parquet
 from tabulary.release.manifest import (
@@ -24,6 +25,7 @@ from tabulary.release.manifest import (
     REPORT,
     SCHEMA,
     TOLERANCE,
+    Fact,
     Imprint,
     agree,
     canonical_bytes,
@@ -36,7 +38,7 @@ _SAFE_NAME = re.compile(rf"{re.escape(REPORT)}|{TABLES}/[a-z0-9_-]{{1,120}}\.(cs
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FIELDS = {
     *("schema", "title", "date", "software", "plan", "plan_digest", "promise", "confidence"),
-    *("expected_errors", "tables", "files", "digest"),
+    *("expected_errors", "reconstruction", "tables", "files", "digest"),
 }
 _MOST_LISTED = 100
 
@@ -47,6 +49,8 @@ class VerifiedRelease:
 
     plan: Plan
     tables: tuple[Table, ...]
+    errors: Mapping[Margin, ErrorLaw]
+    reconstruction: Mapping[str, Fact]
     title: str
     digest: str
 
@@ -114,11 +118,14 @@ def read_release(path: Path, *, expected_digest: str | None = None) -> VerifiedR
     tables = [_read_table(reading, plan, margin, *names[margin]) for margin in plan.workload]
     released = [table for table in tables if table is not None]
     _check_claims(reading, plan, released, manifest)
+    _check_reconstruction(reading, plan, released, manifest)
     if reading.problems:
         raise reading.damaged()
     return VerifiedRelease(
         plan=plan,
         tables=tuple(table.table for table in released),
+        errors={table.margin: table.errors for table in released},
+        reconstruction=manifest["reconstruction"],
         title=manifest["title"],
         digest=manifest["digest"],
     )
@@ -221,7 +228,7 @@ def _read_table(
         domain = plan.domain.project(margin)
         column = found.column(len(margin))
         counts = column.to_numpy().reshape(domain.shape)
-        released = ReleasedTable(Table(domain, counts), plan.error_of(margin))
+        released = ReleasedTable(Table(domain, counts), _law_of(plan, margin, found, counts))
         expected = arrow_table(released, plan)
     except PublicError as problem:
         reading.note(f"{parquet_name} is not the table on {show_margin(margin)}: {problem}")
@@ -235,11 +242,47 @@ def _read_table(
     for name in expected.column_names:
         if not _same_column(found.column(name), expected.column(name)):
             reading.note(f"{parquet_name}: column {name!r} is not what the plan gives.")
-    if plan.reconstruct == "none" and counts.dtype.kind != "i":
+    if plan.whole and counts.dtype.kind != "i":
         reading.note(f"{parquet_name} holds real numbers where whole ones were measured.")
     if reading.contents[csv_name] != csv_bytes(found):
         reading.note(f"{csv_name} does not hold the same table as {parquet_name}.")
     return released
+
+
+def _law_of(plan: Plan, margin: Margin, found: pa.Table, counts: NDArray[Any]) -> ErrorLaw:
+    """Return the law of the errors: the plan's for linear estimates, what the file states for others."""
+    if plan.reconstruct == "none":
+        return plan.error_of(margin)
+    deviations = found.column(len(margin) + 1).to_numpy().astype(np.float64).reshape(counts.shape)
+    upper = found.column(len(margin) + 3).to_numpy().astype(np.float64).reshape(counts.shape)
+    widths = upper - counts
+    if not (np.isfinite(deviations).all() and (deviations >= 0).all() and (widths >= 0).all()):
+        raise InvalidTable("its standard errors and intervals are not those of any table.")
+    return SimulatedErrors(deviations, widths)
+
+
+def _check_reconstruction(
+    reading: _Reading, plan: Plan, released: list[ReleasedTable], manifest: Mapping[str, Any]
+) -> None:
+    """Check what a constrained reconstruction promises: no negative cell, and tables that agree."""
+    facts = manifest.get("reconstruction")
+    if not isinstance(facts, dict) or not all(isinstance(v, str | int | float) for v in facts.values()):
+        reading.note(f"{MANIFEST} does not state the facts of the reconstruction the way Tabulary does.")
+    if plan.reconstruct not in ("least-squares", "lp"):
+        return
+    for table in released:
+        if (table.counts < 0).any():
+            reading.note(f"the table on {show_margin(table.margin)} has a negative cell.")
+    # Tables that agree with each other on what they share were margins of one table; each is compared with
+    # the first that shares it.
+    seen: dict[Margin, NDArray[Any]] = {}
+    for table in released:
+        for other in plan.workload:
+            shared = tuple(a for a in table.margin if a in other)
+            counts = table.table.project(shared).counts
+            known = seen.setdefault(shared, counts)
+            if not np.allclose(known, counts, rtol=1e-6, atol=1e-6):
+                reading.note(f"the tables do not agree on {show_margin(shared)}.")
 
 
 def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:

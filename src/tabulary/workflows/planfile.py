@@ -166,8 +166,9 @@ def _privacy(section: _Section) -> tuple[Privacy, Neighbours]:
     rho = section.take("rho", number, default=None)
     relation = section.take("neighbours", str, default="add-remove")
     records = section.take("contribution", int, default=1)
+    sensitive = section.take("sensitive", list, default=[])
     section.done()
-    neighbours = _located(section.name, lambda: Neighbours(relation, records))
+    neighbours = _located(section.name, lambda: Neighbours(relation, records, tuple(map(str, sensitive))))
     match (epsilon is None, delta is None, rho is None):
         case (False, True, True):
             return _located(section.name, lambda: PureDP(epsilon)), neighbours

@@ -60,7 +60,8 @@ def release(
     if ledger is not None:
         ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
     measurement = measure(tally, plan, sampler or ExactSampler())
-    return Release.from_counts(plan, reconstruct(measurement), title=title)
+    made = reconstruct(measurement)
+    return Release.from_counts(plan, made.tables, title=title, errors=made.errors, reconstruction=made.facts)
 
 
 def release_to_folder(
@@ -96,7 +97,6 @@ def _count(data: Records | Table, plan: Plan, progress: Progress | None) -> Tall
         raise InvalidPlan(f"a release is made from Records or from a Table, not from {type(data).__name__}.")
     if data.domain != plan.domain:
         raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
-    margins = [part.margin for part in plan.measured]
     if isinstance(data, Table):
-        return Tally.from_table(data, margins)
-    return data.tally(margins, progress=progress)
+        return Tally.from_table(data, plan.counted)
+    return data.tally(plan.counted, progress=progress)

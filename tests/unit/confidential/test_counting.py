@@ -96,25 +96,6 @@ def test_a_full_disk_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
         kept.append([np.zeros(CHUNK_ROWS, np.uint8)])
 
 
-def test_an_install_without_a_place_for_a_cache_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_ = counting.numba.njit
-
-    def refuses(**options: bool):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return compile_(**options)
-
-    monkeypatch.setattr(counting.numba, "njit", refuses)
-
-    def ones(cells: np.ndarray) -> None:
-        for i in range(cells.shape[0]):
-            cells[i] = 1
-
-    cells = np.zeros(3)
-    counting._compiled(ones)(cells)
-    assert cells.tolist() == [1, 1, 1]
-
-
 def test_progress_is_told_while_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     domain, kept, _ = filled([3, 2], 2_000_000, memory_bytes=1 << 30)
     monkeypatch.setattr(counting, "_SECONDS_BETWEEN_REPORTS", 0.0)

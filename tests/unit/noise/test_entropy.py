@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tabulary.errors import InvalidNoise
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, SystemEntropy
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian, SystemEntropy
 from tests.entropy import ScriptedEntropy, SeededEntropy
 
 
@@ -36,7 +36,17 @@ class StubbornEntropy:
         return self.answer
 
 
-@pytest.mark.parametrize("noise", [DiscreteLaplace(5), DiscreteGaussian(5), DiscreteLaplace(10**6)], ids=str)
+@pytest.mark.parametrize(
+    "noise",
+    [
+        DiscreteLaplace(5),
+        DiscreteGaussian(5),
+        DiscreteLaplace(10**6),
+        RoundedGaussian(5),
+        RoundedGaussian(10**6),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "answer",
     [np.zeros(1, dtype=np.uint64), np.zeros(5, dtype=np.uint64), np.zeros(4, dtype=np.int64)],

@@ -1,4 +1,4 @@
-"""What both noises promise."""
+"""What every noise promises."""
 
 import json
 from decimal import Decimal
@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from tabulary.errors import InvalidNoise
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, noise_from_description
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian, noise_from_description
 from tests.entropy import SeededEntropy
 
-both_families = pytest.mark.parametrize("family", [DiscreteLaplace, DiscreteGaussian])
+every_family = pytest.mark.parametrize("family", [DiscreteLaplace, DiscreteGaussian, RoundedGaussian])
+both_gaussians = pytest.mark.parametrize("family", [DiscreteGaussian, RoundedGaussian])
 parameters = st.fractions(min_value=Fraction(1, 30), max_value=40, max_denominator=100)
 small_parameters = st.fractions(min_value=Fraction(1, 10), max_value=12, max_denominator=20)
 confidences = st.floats(min_value=0.01, max_value=0.9999)
@@ -21,21 +23,25 @@ confidences = st.floats(min_value=0.01, max_value=0.9999)
 SOME_OF_EVERY_SIZE = [
     *map(DiscreteLaplace, ("1/100", "1/2", 1, 105, 127, 128, "12345/77", 10**6, 2**40)),
     *map(DiscreteGaussian.from_sigma, ("1/100", "1/2", 1, 40, 511, 512, "12345/7", 10**6, 2**40)),
+    *map(RoundedGaussian.from_sigma, ("1/100", "1/2", 1, 40, 255, 256, "12345/7", 10**6, 2**40)),
 ]
 every_size = pytest.mark.parametrize("noise", SOME_OF_EVERY_SIZE, ids=str)
 
 
 def brute_pmf(noise, reach=2_000):
-    """The law on -reach … reach from its unnormalised weights, by plain summation."""
+    """The law on -reach … reach, by plain summation of its weights or by the normal law of scipy."""
     k = np.arange(-reach, reach + 1)
     if isinstance(noise, DiscreteLaplace):
         weights = np.exp(-np.abs(k) / float(noise.scale))
+    elif isinstance(noise, RoundedGaussian):
+        edges = np.abs(k)[:, np.newaxis] + np.array([-0.5, 0.5])
+        weights = -np.diff(stats.norm.sf(edges, scale=float(noise.variance_parameter) ** 0.5)).ravel()
     else:
         weights = np.exp(-(k**2) / (2 * float(noise.variance_parameter)))
     return k, weights / weights.sum()
 
 
-@both_families
+@every_family
 @pytest.mark.parametrize(
     ("given_value", "meant"),
     [(3, Fraction(3)), ("1/3", Fraction(1, 3)), (0.1, Fraction(1, 10)), (Fraction(7, 2), Fraction(7, 2))],
@@ -46,7 +52,7 @@ def test_a_parameter_is_the_fraction_its_writer_meant(family, given_value, meant
     assert hash(noise) == hash(family(meant))
 
 
-@both_families
+@every_family
 @pytest.mark.parametrize(
     "value",
     [
@@ -71,9 +77,10 @@ def test_a_parameter_that_cannot_be_is_refused(family, value):
         family(value)
 
 
-def test_a_sigma_that_cannot_be_is_refused():
+@both_gaussians
+def test_a_sigma_that_cannot_be_is_refused(family):
     with pytest.raises(InvalidNoise, match="sigma"):
-        DiscreteGaussian.from_sigma(-2)
+        family.from_sigma(-2)
 
 
 def test_a_parameter_beyond_floats_is_refused_with_words():
@@ -105,13 +112,13 @@ def test_the_same_entropy_gives_the_same_draws(noise):
 @every_size
 def test_draws_have_the_stated_variance(noise):
     drawn = noise.sample(100_000, SeededEntropy(6)).astype(float)
-    # The fourth moment of either law is at most 6 variance² + variance, so six standard errors are this wide.
+    # The fourth moment of every law is at most 6 variance² + variance, so six standard errors are this wide.
     tolerance = 6 * np.sqrt((5 * noise.variance**2 + noise.variance) / drawn.size)
     assert abs(np.mean(drawn**2) - noise.variance) <= tolerance
     assert abs(np.mean(drawn)) <= 6 * np.sqrt(noise.variance / drawn.size)
 
 
-@both_families
+@every_family
 @given(parameter=parameters)
 def test_probabilities_agree_with_plain_summation(family, parameter):
     noise = family(parameter)
@@ -121,7 +128,7 @@ def test_probabilities_agree_with_plain_summation(family, parameter):
     assert noise.variance == pytest.approx(np.sum(k.astype(float) ** 2 * brute), rel=1e-11)
 
 
-@both_families
+@every_family
 @given(parameter=parameters, k=st.integers(min_value=-300, max_value=300))
 def test_the_law_is_symmetric(family, parameter, k):
     noise = family(parameter)
@@ -136,9 +143,10 @@ def test_the_distribution_function_rises_by_the_probabilities(noise):
     np.testing.assert_allclose(noise.cdf(k) - noise.cdf(k - 1), noise.pmf(k), rtol=1e-4, atol=1e-15)
 
 
-@pytest.mark.parametrize("sigma", [1023, 1024, 3000])
-def test_the_gaussian_tail_is_the_same_on_both_sides_of_the_switch(sigma):
-    noise = DiscreteGaussian.from_sigma(sigma)
+@both_gaussians
+@pytest.mark.parametrize("sigma", [511, 512, 1023, 1024, 3000])
+def test_the_gaussian_tail_is_the_same_on_both_sides_of_the_switch(family, sigma):
+    noise = family.from_sigma(sigma)
     values = np.arange(40 * sigma, -1, -1)
     summed = np.cumsum(noise.pmf(values))
     np.testing.assert_allclose(noise.cdf(-values[:-1]), summed[:-1], rtol=1e-10, atol=1e-300)
@@ -152,11 +160,55 @@ def test_the_variance_holds_at_both_ends_of_the_scales():
     assert DiscreteGaussian.from_sigma("1/10").variance == pytest.approx(
         2 * float(Decimal(-50).exp()), rel=1e-12
     )
-    just_below, just_above = DiscreteGaussian("0.999999999999"), DiscreteGaussian("1.000000000001")
+    assert RoundedGaussian.from_sigma(2**40).variance == pytest.approx(2.0**80, rel=1e-12)
+    assert RoundedGaussian.from_sigma("1/10").variance == pytest.approx(2 * stats.norm.sf(5), rel=1e-12)
+
+
+@both_gaussians
+def test_the_variance_is_the_same_on_both_sides_of_the_switch(family):
+    just_below, just_above = family("0.999999999999"), family("1.000000000001")
     assert just_below.variance == pytest.approx(just_above.variance, rel=1e-11)
 
 
-@both_families
+def test_rounding_adds_a_twelfth_to_the_variance():
+    assert RoundedGaussian(1600).variance == pytest.approx(1600 + 1 / 12, rel=1e-14)
+
+
+def test_a_rounded_gaussian_covers_what_the_gaussian_before_rounding_covers():
+    noise = RoundedGaussian(100)
+    within = stats.norm.cdf(noise.half_width(0.95) + 0.5, scale=10) * 2 - 1
+    assert 0.95 <= within < 0.95 + 2 * float(noise.pmf(noise.half_width(0.95)))
+
+
+@every_family
+@given(parameter=parameters, t=st.lists(st.floats(min_value=-50, max_value=50), min_size=1, max_size=5))
+def test_the_characteristic_function_is_the_expected_cosine(family, parameter, t):
+    noise = family(parameter)
+    k, brute = brute_pmf(noise)
+    expected = np.cos(np.outer(t, k)) @ brute
+    np.testing.assert_allclose(noise.characteristic(t), expected, rtol=0, atol=1e-11)
+    assert noise.characteristic(np.array(t).reshape(1, -1)).shape == (1, len(t))
+
+
+@every_family
+@given(parameter=parameters, tilt=st.floats(min_value=0.0, max_value=30.0))
+def test_the_moment_bound_bounds_the_moment(family, parameter, tilt):
+    noise = family(parameter)
+    k, brute = brute_pmf(noise)
+    # Up to rounding, and on integers so near that the exponential is a float.
+    near = np.abs(k * tilt) < 600
+    moment = np.log(np.sum(np.exp(k[near] * tilt) * brute[near]))
+    for sign in (1, -1):
+        assert float(noise.log_moment_bound(sign * tilt)) >= moment - 1e-12 * (1 + moment)
+
+
+@every_family
+@given(parameter=parameters)
+def test_the_moment_bound_of_no_tilt_is_nearly_nothing(family, parameter):
+    assert 0 <= float(family(parameter).log_moment_bound(0.0)) < 1e-8
+
+
+@every_family
 def test_a_probability_between_the_integers_is_refused(family):
     with pytest.raises(InvalidNoise, match="integers"):
         family(1).pmf(0.5)
@@ -164,7 +216,7 @@ def test_a_probability_between_the_integers_is_refused(family):
         family(1).cdf([0.5])
 
 
-@both_families
+@every_family
 @settings(deadline=None)
 @given(parameter=small_parameters, confidence=confidences, terms=st.integers(min_value=1, max_value=9))
 def test_a_half_width_is_the_smallest_that_covers(family, parameter, confidence, terms):
@@ -238,6 +290,7 @@ def test_a_description_survives_json_and_comes_back_as_the_same_noise(noise):
         {"family": "discrete-laplace", "scale": "0"},
         {"family": "discrete-gaussian", "variance_parameter": "nan"},
         {"family": "discrete-gaussian", "variance_parameter": "1600 "},
+        {"family": "rounded-gaussian", "scale": "1600"},
         "discrete-laplace",
         None,
     ],

@@ -9,15 +9,21 @@ import numpy as np
 import pytest
 
 from tabulary.noise.inversion import Inversion, settle
-from tabulary.noise.slots import Slots, gaussian_slots, laplace_slots
+from tabulary.noise.slots import Slots, gaussian_slots, laplace_slots, rounded_gaussian_slots
 from tests.entropy import ScriptedEntropy, SeededEntropy
+from tests.unit.noise.decimals import rounded_below, words_of
 
 SCALE = Fraction(5)
 LAPLACE = partial(laplace_slots, SCALE, 0)
 GAUSSIAN = partial(gaussian_slots, Fraction(30), 0)
+# A variance whose root is irrational.
+SQUARE = Fraction(30)
+ROUNDED = partial(rounded_gaussian_slots, SQUARE)
 LAST_WORD = 2**64 - 1
 
-both_laws = pytest.mark.parametrize("slots", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
+every_law = pytest.mark.parametrize(
+    "slots", [LAPLACE, GAUSSIAN, ROUNDED], ids=["laplace", "gaussian", "rounded gaussian"]
+)
 
 
 def laplace_below(k: int) -> Fraction:
@@ -29,26 +35,27 @@ def laplace_below(k: int) -> Fraction:
         return Fraction(1 - tail if k >= 1 else tail)
 
 
-def bits_of(value: Fraction, words: int) -> list[int]:
-    """The first binary digits of a number in the unit interval, as words of 64."""
-    digits = int(value * 2 ** (64 * words))
-    return [(digits >> (64 * (words - 1 - i))) & LAST_WORD for i in range(words)]
-
-
-@pytest.mark.parametrize("k", [-200, -20, -3, 0, 1, 2, 30, 190])
+@pytest.mark.parametrize(
+    ("slots", "below", "k"),
+    [
+        *((LAPLACE, laplace_below, k) for k in (-200, -20, -3, 0, 1, 2, 30, 190)),
+        *((ROUNDED, partial(rounded_below, SQUARE), k) for k in (-45, -20, -3, 0, 1, 2, 30, 44)),
+    ],
+    ids=lambda value: value if isinstance(value, int) else "",
+)
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_tie_is_settled_on_the_right_side_of_the_exact_boundary(k, depth):
+def test_a_tie_is_settled_on_the_right_side_of_the_exact_boundary(slots, below, k, depth):
     """The script follows the binary digits of P(X < k) for `depth` words, then steps off by one."""
-    *prefix, last = bits_of(laplace_below(k), depth + 1)
+    *prefix, last = words_of(below(k), depth + 1)
     for step, expected in ((-1, k - 1), (1, k)):
         if not 0 <= last + step <= LAST_WORD:
             continue
         entropy = ScriptedEntropy([*prefix, last + step])
-        assert Inversion(LAPLACE).draw(1, entropy).tolist() == [expected]
+        assert Inversion(slots).draw(1, entropy).tolist() == [expected]
         assert entropy.left == 0
 
 
-@both_laws
+@every_law
 def test_a_word_that_equals_a_boundary_slot_draws_another_word(slots):
     inversion = Inversion(slots)
     lowest, floors = slots(64)
@@ -60,7 +67,7 @@ def test_a_word_that_equals_a_boundary_slot_draws_another_word(slots):
         assert (low, high) == (lowest + index, lowest + index + 1)
 
 
-@both_laws
+@every_law
 def test_a_word_beside_a_boundary_slot_is_decided_at_once(slots):
     inversion = Inversion(slots)
     lowest, floors = slots(64)
@@ -70,7 +77,7 @@ def test_a_word_beside_a_boundary_slot_is_decided_at_once(slots):
         assert inversion.draw(2, entropy).tolist() == [lowest + index, lowest + index + 1]
 
 
-@both_laws
+@every_law
 def test_the_tail_has_no_end(slots):
     """All bits alike, for longer and longer: the draw moves outward without a limit."""
     inversion = Inversion(slots)
@@ -84,14 +91,19 @@ def test_the_tail_has_no_end(slots):
     assert seen[0] >= slots(64).floors.count(0)
 
 
-def test_a_draw_far_in_the_laplace_tail_agrees_with_the_decimal_tail():
+@pytest.mark.parametrize(
+    ("slots", "below"),
+    [(LAPLACE, laplace_below), (ROUNDED, partial(rounded_below, SQUARE))],
+    ids=["laplace", "rounded gaussian"],
+)
+def test_a_draw_far_in_the_tail_agrees_with_the_decimal_tail(slots, below):
     for words in (1, 2, 3):
-        drawn = Inversion(LAPLACE).draw(1, ScriptedEntropy([*[LAST_WORD] * words, 2**63])).item()
+        drawn = Inversion(slots).draw(1, ScriptedEntropy([*[LAST_WORD] * words, 2**63])).item()
         uniform = 1 - Fraction(1, 2 ** (64 * words + 1))
-        assert laplace_below(drawn) <= uniform < laplace_below(drawn + 1)
+        assert below(drawn) <= uniform < below(drawn + 1)
 
 
-@both_laws
+@every_law
 def test_the_guide_never_changes_an_outcome(slots):
     words = SeededEntropy(1).words(20_000)
     lowest, floors = slots(64)

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from tabulary.errors import InvalidNoise, MissingExtra
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, OpenDPSampler, SystemEntropy
+from tabulary.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExactSampler,
+    OpenDPSampler,
+    RoundedGaussian,
+    SystemEntropy,
+)
 from tests.entropy import SeededEntropy
 
 
@@ -53,6 +60,12 @@ def test_opendp_refuses_a_noise_it_does_not_know():
     pytest.importorskip("opendp")
     with pytest.raises(InvalidNoise, match="ExactSampler"):
         OpenDPSampler().draw(object(), 1)
+
+
+def test_opendp_refuses_the_rounded_gaussian():
+    pytest.importorskip("opendp")
+    with pytest.raises(InvalidNoise, match="ExactSampler"):
+        OpenDPSampler().draw(RoundedGaussian(4), 1)
 
 
 def test_a_missing_opendp_is_named_with_the_way_to_install_it(monkeypatch):

@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabulary.noise.slots import gaussian_slots, laplace_digit_slots, laplace_slots
+from tabulary.noise.slots import (
+    gaussian_slots,
+    half_line_slots,
+    laplace_digit_slots,
+    laplace_slots,
+    rounded_gaussian_slots,
+)
+from tests.unit.noise.decimals import decimal, decimal_normal_tail
 
 laplace_laws = pytest.mark.parametrize("scale", ["1/3", "1", "7/2", "105"])
 gaussian_laws = pytest.mark.parametrize("square", ["1/5", "1", "50/3", "1600"])
 ONE_VALUE_A_BLOCK = 0
-
-
-def decimal(value) -> Decimal:
-    fraction = Fraction(value)
-    return Decimal(fraction.numerator) / Decimal(fraction.denominator)
 
 
 def laplace_tails(scale, block_bits, count) -> list[Decimal]:
@@ -39,6 +41,19 @@ def gaussian_tails(square, block_bits, count) -> list[Decimal]:
         total += weight
         tails.append(total)
     return [tail / (1 + 2 * total) for tail in reversed(tails)][:count]
+
+
+def rounded_tails(square, count) -> list[Decimal]:
+    return [
+        decimal_normal_tail(Fraction((2 * k - 1) ** 2) / (4 * Fraction(square))) for k in range(1, count + 1)
+    ]
+
+
+def half_line_tails(square, block_bits, count) -> list[Decimal]:
+    rate = 2 ** (2 * block_bits) / (2 * decimal(square))
+    weights = [(-rate * j**2).exp() for j in range(max(count, int((300 / rate).sqrt())) + 1)]
+    total = sum(weights)
+    return [sum(weights[j:]) / total for j in range(1, count + 1)]
 
 
 def floors_of(tails, bits) -> list[int]:
@@ -70,6 +85,25 @@ def test_every_gaussian_boundary_is_the_floor_of_the_distribution_function(squar
         check_two_sided(slots, partial(gaussian_tails, square, block_bits), bits)
 
 
+@gaussian_laws
+@pytest.mark.parametrize("bits", [64, 128])
+def test_every_rounded_gaussian_boundary_is_the_floor_of_the_distribution_function(square, bits):
+    with localcontext(prec=100):
+        slots = rounded_gaussian_slots(Fraction(square), bits)
+        check_two_sided(slots, partial(rounded_tails, square), bits)
+
+
+@pytest.mark.parametrize(("square", "block_bits"), [("50/3", 0), ("1600", 2), ("1000000", 5)])
+@pytest.mark.parametrize("bits", [64, 128])
+def test_every_half_line_boundary_is_the_floor_of_the_distribution_function(square, block_bits, bits):
+    lowest, floors = half_line_slots(Fraction(square), block_bits, bits)
+    with localcontext(prec=100):
+        expected = floors_of(half_line_tails(square, block_bits, len(floors)), bits)
+    assert lowest == 0
+    assert list(floors) == [2**bits - 1 - floor for floor in expected]
+    assert expected[-1] == 0
+
+
 @pytest.mark.parametrize(
     ("scale", "place_bits", "digit_bits"),
     [("200", 0, 1), ("1000000", 0, 12), ("1000000", 12, 1), (2**40, 24, 10)],
@@ -97,6 +131,8 @@ def exhaustive(slots, bits):
     [
         *(partial(laplace_slots, Fraction(scale), ONE_VALUE_A_BLOCK) for scale in ("1/3", "1", "7/2")),
         *(partial(gaussian_slots, Fraction(square), ONE_VALUE_A_BLOCK) for square in ("1/5", "1", "50/3")),
+        *(partial(rounded_gaussian_slots, Fraction(square)) for square in ("1/5", "1", "50/3")),
+        partial(half_line_slots, Fraction(9), ONE_VALUE_A_BLOCK),
         partial(laplace_digit_slots, Fraction(9), 0, 3),
     ],
     ids=lambda slots: f"{slots.func.__name__}{slots.args}",
@@ -123,8 +159,9 @@ def test_more_bits_only_refine_what_fewer_bits_decided(slots):
             partial(gaussian_slots, Fraction("50/3"), ONE_VALUE_A_BLOCK),
             partial(gaussian_tails, "50/3", ONE_VALUE_A_BLOCK),
         ),
+        (partial(rounded_gaussian_slots, Fraction("50/3")), partial(rounded_tails, "50/3")),
     ],
-    ids=["laplace", "gaussian"],
+    ids=["laplace", "gaussian", "rounded gaussian"],
 )
 @pytest.mark.parametrize("bits", [4, 8, 12])
 def test_the_words_that_decide_an_outcome_weigh_at_most_its_probability(slots, tails, bits):
@@ -173,6 +210,16 @@ def test_envelope_and_acceptance_of_a_gaussian_draw_multiply_to_the_law():
             assert abs(kept / decimal(block[0]) - (-rate * k**2).exp()) < Decimal(10) ** -60
 
 
+def test_the_envelope_of_a_rounded_gaussian_draw_is_the_density_where_each_block_starts():
+    square, block_bits = Fraction(400), 2
+    block = probabilities(partial(half_line_slots, square, block_bits))
+    with localcontext(prec=100):
+        rate = 1 / (2 * decimal(square))
+        for j in range(1, 40):
+            expected = (-rate * (j << block_bits) ** 2).exp()
+            assert abs(decimal(block[j]) / decimal(block[0]) - expected) < Decimal(10) ** -60
+
+
 @pytest.mark.parametrize(
     ("slots", "arguments"),
     [
@@ -182,6 +229,9 @@ def test_envelope_and_acceptance_of_a_gaussian_draw_multiply_to_the_law():
         (laplace_digit_slots, (Fraction(2**40), 0, 6)),
         (gaussian_slots, (Fraction(1600), 0)),
         (gaussian_slots, (Fraction(10**12), 11)),
+        (rounded_gaussian_slots, (Fraction(1600),)),
+        (rounded_gaussian_slots, (Fraction(1, 7),)),
+        (half_line_slots, (Fraction(10**12), 11)),
     ],
 )
 @pytest.mark.parametrize("bits", [40, 64])
@@ -197,7 +247,11 @@ def test_the_precision_decides_whether_the_floors_are_found_and_never_what_they_
 @settings(deadline=None, max_examples=30)
 @given(st.fractions(min_value=Fraction(1, 50), max_value=60, max_denominator=1000))
 def test_slots_ascend_and_mirror_each_other(parameter):
-    for lowest, floors in (laplace_slots(parameter, 0, 64), gaussian_slots(parameter, 0, 64)):
+    for lowest, floors in (
+        laplace_slots(parameter, 0, 64),
+        gaussian_slots(parameter, 0, 64),
+        rounded_gaussian_slots(parameter, 64),
+    ):
         assert list(floors) == sorted(floors)
         assert [2**64 - 1 - floor for floor in reversed(floors)] == list(floors)
         assert len(floors) == -2 * lowest

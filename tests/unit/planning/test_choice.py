@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tabulary as tb
+from tabulary.core.privacy import GaussianDP
 from tabulary.errors import (
     InvalidPlan,
     InvalidPrivacy,
@@ -13,7 +14,7 @@ from tabulary.errors import (
     PublicError,
     TooManyCells,
 )
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 from tabulary.planning import plan_from_description
 
 DOMAIN = tb.Domain(
@@ -77,7 +78,8 @@ def test_an_approximate_promise_takes_the_noise_with_the_smaller_error():
     domain = tb.Domain({f"x{i}": range(10) for i in range(14)})
     many = tb.plan(domain, tb.Workload.k_way(domain, 2), privacy=tb.ApproxDP(1, 1e-9))
     assert isinstance(few.measured[0].noise, DiscreteLaplace)
-    assert isinstance(many.measured[0].noise, DiscreteGaussian)
+    assert isinstance(many.measured[0].noise, RoundedGaussian)
+    assert isinstance(many.loss, GaussianDP)
 
 
 @given(requests())

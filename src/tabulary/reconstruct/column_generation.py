@@ -1,0 +1,288 @@
+"""The linear program by column generation: a few cells at a time, and a proof that the others are not needed.
+
+The program of a table with a million cells has a million columns but only as many rows as values were
+measured, and a vertex uses no more columns than rows. So the simplex method works on a few thousand cells,
+and the fast transform looks through all of them for those that would still help.
+
+What the simplex method is given is the dual program on the cells C at hand,
+
+    maximise measured·y   subject to   (Aᵀy)_x ≤ 0 for x in C,   Σ scale_i |y_i| ≤ 1,
+
+because cells then arrive as constraints, after which the dual simplex method starts from where it was. Its
+multipliers are the table.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core import basis
+from tabulary.reconstruct.maps import ContrastMap, Floats, LinearMap, MarginMap, columns_of
+
+# Of the largest |measured| / scale: below this a deviation counts as none.
+FEASIBLE = 1e-7
+
+# A hundredth of that is what the simplex method is asked for; its least is 1e-10.
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What column generation found: a table, the bound that no table can beat, and what it took."""
+
+    table: Floats
+    lower_bound: float
+    rounds: int
+    iterations: int
+    reason: str
+    """Why it ended short of the gap that was asked, or nothing."""
+
+
+def generate(
+    linear_map: LinearMap,
+    measured: Floats,
+    scales: Floats,
+    possible: NDArray[np.bool_],
+    *,
+    gap: float,
+    everything: bool,
+    rounds: int,
+    seconds: float,
+    progress: Callable[[str, int, int], None] | None,
+) -> Generated:
+    """Return the best table of the cells that were needed, with its certificate.
+
+    `possible` is flat. With `everything`, all possible cells are there from the first round. Post-processing:
+    reads no data, spends no budget.
+    """
+    deadline = time.monotonic() + seconds
+    targets = measured / scales
+    unit = float(np.abs(targets).max())
+    targets = targets / unit
+    covering = covering_of(linear_map, scales, possible)
+    restricted = _Restricted(linear_map, targets, scales)
+    waiting = possible.copy()
+    if everything:
+        restricted.add(np.flatnonzero(possible), waiting)
+    else:
+        restricted.add(_first_cells(linear_map, measured, possible), waiting)
+    bound = 0.0
+    for done in range(1, rounds + 1):
+        reason = restricted.solve(deadline)
+        table, deviation = restricted.table()
+        prices = linear_map.adjoint(restricted.multipliers / scales).reshape(-1)
+        bound = max(bound, certified(restricted.multipliers, targets, prices, possible, covering))
+        if reason:
+            break
+        # Half, so that the table in its own unit is below the whole, however it is rounded.
+        if deviation <= FEASIBLE / 2 or deviation - bound <= gap * deviation:
+            break
+        prices[prices <= _TOLERANCE] = -np.inf
+        cells = _largest(prices, waiting, linear_map.size // 2 + 1)
+        if not cells.size:
+            reason = "no cell was left to add and the numbers were not precise enough"
+            break
+        restricted.add(cells, waiting)
+        if progress is not None:
+            progress("linear program", done, rounds)
+    else:
+        reason = f"{rounds} rounds were not enough"
+    return Generated(
+        unit * table.reshape(linear_map.shape),
+        bound * unit,
+        done,
+        restricted.iterations,
+        reason,
+    )
+
+
+class _Restricted:
+    """The dual program on the cells at hand, in HiGHS, and the table that its multipliers are.
+
+    The variables are the positive and the negative part of each y_i, times scale_i; the first row holds their
+    sum below 1, and each later row is a cell.
+    """
+
+    def __init__(self, linear_map: LinearMap, targets: Floats, scales: Floats) -> None:
+        self._map, self._targets, self._scales = linear_map, targets, scales
+        self._cells: list[NDArray[np.intp]] = []
+        self.multipliers = np.zeros(linear_map.size)
+        self.iterations = 0
+        self._model = model = highspy.Highs()  # type: ignore[no-untyped-call]
+        options: dict[str, bool | int | float | str] = {
+            "output_flag": False,
+            "presolve": "off",
+            "solver": "simplex",
+            "threads": 1,
+            "primal_feasibility_tolerance": _TOLERANCE,
+            "dual_feasibility_tolerance": _TOLERANCE,
+        }
+        for name, value in options.items():
+            model.setOptionValue(name, value)
+        both = 2 * linear_map.size
+        every = np.arange(both, dtype=np.int32)
+        model.addVars(both, np.zeros(both), np.full(both, highspy.kHighsInf))
+        model.changeColsCost(both, every, np.concatenate([-targets, targets]))
+        model.addRow(-highspy.kHighsInf, 1.0, both, every, np.ones(both))
+
+    def add(self, cells: NDArray[np.intp], waiting: NDArray[np.bool_]) -> None:
+        """Let some cells be positive, and strike them from those that wait."""
+        waiting[cells] = False
+        self._cells.append(cells)
+        rows = (columns_of(self._map, cells) / self._scales[:, None]).T
+        row, column = np.nonzero(rows)
+        values = rows[row, column]
+        starts = np.searchsorted(row, np.arange(cells.size))
+        # Both parts of y_i stand in the row of a cell, with opposite signs.
+        self._model.addRows(
+            cells.size,
+            np.full(cells.size, -highspy.kHighsInf),
+            np.zeros(cells.size),
+            2 * values.size,
+            (2 * starts).astype(np.int32),
+            np.stack([column, column + self._map.size], axis=1).reshape(-1).astype(np.int32),
+            np.stack([values, -values], axis=1).reshape(-1),
+        )
+
+    def solve(self, deadline: float) -> str:
+        """Find the optimum on the cells at hand; return why it was not found, or nothing."""
+        status = self._run(deadline)
+        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
+            # The basis of the round before can be a bad start; none at all is a fresh one.
+            self._model.clearSolver()
+            status = self._run(deadline)
+        found = np.asarray(self._model.getSolution().col_value)
+        self.multipliers = found[: self._map.size] - found[self._map.size :]
+        if status == highspy.HighsModelStatus.kOptimal:
+            return ""
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            return "the time was not enough"
+        return f"the simplex method ended with status {self._model.modelStatusToString(status)!r}"
+
+    def _run(self, deadline: float) -> highspy.HighsModelStatus:
+        # HiGHS counts the seconds of all its runs together.
+        left = max(0.0, deadline - time.monotonic())
+        self._model.setOptionValue("time_limit", self._model.getRunTime() + left)
+        self._model.run()
+        self.iterations += max(0, self._model.getInfo().simplex_iteration_count)
+        return self._model.getModelStatus()
+
+    def table(self) -> tuple[Floats, float]:
+        """Return the flat table, in the unit of the targets, and the largest deviation that it really has."""
+        weights = np.maximum(-np.asarray(self._model.getSolution().row_dual)[1:], 0.0)
+        table = np.zeros(int(np.prod(self._map.shape)))
+        table[np.concatenate(self._cells)] = weights
+        reached = self._map.forward(table.reshape(self._map.shape)) / self._scales
+        return table, float(np.abs(self._targets - reached).max())
+
+
+def certified(
+    multipliers: Floats,
+    targets: Floats,
+    prices: Floats,
+    possible: NDArray[np.bool_],
+    covering: Floats | None,
+) -> float:
+    """Return a deviation that no table can be below, from any multipliers at all.
+
+    If Aᵀy ≤ 0 on the possible cells and Σ |y_i| ≤ 1, then targets·y ≤ (targets - Aw)·y ≤ b for every table
+    w ≥ 0 within b of the targets. Where a cell has a positive price, y is lowered along `covering`, which
+    prices every cell at 1 or more; then it is shrunk until its absolute values add up to 1.
+    """
+    highest = float(prices[possible].max(initial=0.0))
+    if highest > 0:
+        if covering is None:
+            return 0.0
+        # The price itself was rounded.
+        highest += 64 * float(np.finfo(np.float64).eps) * float(np.abs(prices).max())
+        multipliers = multipliers - highest * covering
+    return max(0.0, float(targets @ multipliers) / max(1.0, float(np.abs(multipliers).sum())))
+
+
+def covering_of(linear_map: LinearMap, scales: Floats, possible: NDArray[np.bool_]) -> Floats | None:
+    """Return multipliers that price every possible cell at 1 or more, or nothing if none are found.
+
+    The total does, and so do the cells of any one margin: the cheapest of these is taken. Otherwise the least
+    squares solution of Aᵀy = 1 is tried, by conjugate gradients.
+    """
+    if isinstance(linear_map, ContrastMap) and () in linear_map.sets:
+        before = ContrastMap(linear_map.shape, linear_map.sets[: linear_map.sets.index(())]).size
+        candidate = np.zeros(linear_map.size)
+        candidate[before] = 1.0
+    elif isinstance(linear_map, MarginMap):
+        ends = np.cumsum([MarginMap(linear_map.shape, (margin,)).size for margin in linear_map.margins])
+        blocks = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        candidate = np.zeros(linear_map.size)
+        candidate[min(blocks, key=lambda block: float(scales[block].sum()))] = 1.0
+    else:
+        candidate = _least_squares_cover(linear_map, possible)
+    lowest = float(linear_map.adjoint(candidate).reshape(-1)[possible].min(initial=np.inf))
+    # Half a unit is far from rounding; a candidate that prices a cell at nothing does not cover it.
+    return None if lowest < 0.5 else candidate * scales / min(1.0, lowest)
+
+
+def _least_squares_cover(linear_map: LinearMap, possible: NDArray[np.bool_], steps: int = 50) -> Floats:
+    mask = possible.reshape(linear_map.shape)
+    found = np.zeros(linear_map.size)
+    residual = mask.astype(np.float64)
+    direction = gradient = linear_map.forward(residual)
+    length = float(gradient @ gradient)
+    for _ in range(steps):
+        if length <= 1e-20 * float(mask.sum()) ** 2:
+            break
+        change = np.where(mask, linear_map.adjoint(direction), 0.0)
+        size = float((change * change).sum())
+        if size == 0.0:
+            break
+        step = length / size
+        found = found + step * direction
+        residual = residual - step * change
+        gradient = linear_map.forward(residual)
+        before, length = length, float(gradient @ gradient)
+        direction = gradient + (length / before) * direction
+    return found
+
+
+def _first_cells(linear_map: LinearMap, measured: Floats, possible: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return three cells for each measured value to begin with, by a rough estimate of the table.
+
+    Two lie at equal steps of the running sum of its positive part: they stand for the whole table, and often
+    hold the optimum by themselves. One more is among the largest. With the largest only, 20 attributes and
+    200,000 people take 19 rounds instead of 2.
+    """
+    rough = linear_map.adjoint(measured / _squared_norms(linear_map)).reshape(-1)
+    running = np.cumsum(np.where(possible, np.maximum(rough, 0.0), 0.0))
+    steps = (np.arange(2 * linear_map.size) + 0.5) / (2 * linear_map.size) * running[-1]
+    # A step reaches the first cell whose running sum is at least as large: one with a positive share of it.
+    spread = np.searchsorted(running, steps[steps > 0])
+    return np.union1d(spread, _largest(rough, possible, linear_map.size))
+
+
+def _largest(values: Floats, waiting: NDArray[np.bool_], count: int) -> NDArray[np.intp]:
+    """Return the waiting cells of the largest finite values, in the order of the table."""
+    finite = np.flatnonzero(waiting & (values > -np.inf))
+    if count < finite.size:
+        finite = finite[np.argpartition(-values[finite], count - 1)[:count]]
+    return np.sort(finite)
+
+
+def _squared_norms(linear_map: LinearMap) -> Floats:
+    """Return the squared length of every row of the map, where it is known in closed form; else ones."""
+    if isinstance(linear_map, ContrastMap):
+        cells = float(np.prod(linear_map.shape))
+        return np.concatenate(
+            [
+                basis.squared_norms(sides)[(slice(1, None),) * len(s)].reshape(-1) * cells / np.prod(sides)
+                for s in linear_map.sets
+                for sides in [tuple(linear_map.shape[axis] for axis in sorted(s))]
+            ]
+        )
+    return (
+        linear_map.forward(np.ones(linear_map.shape))
+        if isinstance(linear_map, MarginMap)
+        else np.ones(linear_map.size)
+    )

@@ -1,0 +1,106 @@
+"""From a measurement to one full table, and from that to every wanted table: non-negative and consistent."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.bits import from_bits
+from tabulary.core.domain import Margin
+from tabulary.core.table import Counts
+from tabulary.noise import Entropy, IntegerNoise
+from tabulary.planning import Measurement, Plan
+from tabulary.reconstruct.least_squares import solve_least_squares
+from tabulary.reconstruct.lp import solve_program
+from tabulary.reconstruct.maps import ContrastMap, Floats, LinearMap, MarginMap
+from tabulary.reconstruct.rounding import round_table, rounding_report, uniforms_from
+
+_SMALLEST_SPREAD = 1e-6
+
+Facts = Mapping[str, str | int | float | bool]
+
+
+@dataclass(frozen=True)
+class FullTable:
+    """The full table that a plan's measurements are linear functions of: the unknown of a reconstruction.
+
+    It spans the attributes that the workload names, as bits where the plan measures bits.
+    """
+
+    plan: Plan
+
+    @cached_property
+    def attributes(self) -> Margin:
+        """The attributes of the full table, in the plan's domain."""
+        return self.plan.domain.margin({a for margin in self.plan.workload for a in margin})
+
+    @cached_property
+    def linear_map(self) -> LinearMap:
+        """What is measured of the full table."""
+        named = self.plan.measured_margin(self.attributes)
+        shape = self.plan.measured_domain.shape_of(named)
+        axes = tuple(tuple(named.index(a) for a in part.margin) for part in self.plan.measured)
+        return ContrastMap(shape, axes) if self.plan.query == "contrasts" else MarginMap(shape, axes)
+
+    @cached_property
+    def impossible(self) -> NDArray[np.bool_]:
+        """The cells that are zero: structural zeros, and codes without a level."""
+        return self.plan.measured_domain.impossible(self.plan.measured_margin(self.attributes))
+
+    def spread(self, of: Callable[[IntegerNoise], float]) -> Floats:
+        """Return a property of the noise for every measured number."""
+        sizes = [int(np.prod(self.plan.shape_of(part))) for part in self.plan.measured]
+        # Noise that is hardly ever drawn has a variance too small for a double; the solvers need a scale.
+        each = [max(of(part.noise), _SMALLEST_SPREAD) for part in self.plan.measured]
+        return np.repeat(each, sizes)
+
+    def solve(self, values: Floats, entropy: Entropy) -> tuple[Counts, Facts]:
+        """Return the full table that these measured numbers give, rounded if the plan says so, and facts."""
+        table, facts = self._solved(values)
+        if self.plan.encoding == "bits":
+            table = from_bits(self.plan.domain, self.attributes, table)
+        if self.plan.rounding == "none":
+            return table, facts
+        wanted = tuple(tuple(self.attributes.index(a) for a in margin) for margin in self.plan.workload)
+        method: Literal["nearest", "controlled"] = (
+            "nearest" if self.plan.rounding == "nearest" else "controlled"
+        )
+        impossible = self.plan.domain.impossible(self.attributes)
+        rounded = round_table(
+            table, method=method, margins=wanted, impossible=impossible, uniform=uniforms_from(entropy)
+        )
+        return rounded, {**facts, "largest_rounding": rounding_report(table, rounded, wanted).largest}
+
+    def tables(self, full: Counts) -> dict[Margin, Counts]:
+        """Return the wanted tables of a full one."""
+        found: dict[Margin, Counts] = {}
+        for margin in self.plan.workload:
+            summed = tuple(i for i, a in enumerate(self.attributes) if a not in margin)
+            found[margin] = np.asarray(full.sum(axis=summed))
+        return found
+
+    def _solved(self, values: Floats) -> tuple[Floats, Facts]:
+        if self.plan.reconstruct == "lp":
+            deviation = self.spread(lambda noise: noise.variance**0.5)
+            program = solve_program(
+                self.linear_map, values, scales=deviation / deviation.max(), impossible=self.impossible
+            )
+            return program.table, {
+                "b": program.b,
+                "lower_bound": program.lower_bound,
+                "feasible": program.feasible,
+                "vertex": program.vertex,
+                "solver": program.solver,
+            }
+        fitted = solve_least_squares(
+            self.linear_map, values, variances=self.spread(lambda n: n.variance), impossible=self.impossible
+        )
+        return fitted.table, {"objective": fitted.objective, "gap": fitted.gap}
+
+
+def measured_vector(measurement: Measurement) -> Floats:
+    """Return everything that was measured as one vector, in the order of the plan."""
+    return np.concatenate([v.reshape(-1) for v in measurement.values]).astype(np.float64)

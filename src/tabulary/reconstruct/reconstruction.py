@@ -1,0 +1,76 @@
+"""The reconstruction that a plan names, applied to what it measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tabulary.core.domain import Margin
+from tabulary.core.table import Counts
+from tabulary.noise import Entropy, SystemEntropy
+from tabulary.planning import ErrorLaw, Measurement, SimulatedErrors
+from tabulary.reconstruct.constrained import Facts, FullTable, measured_vector
+from tabulary.reconstruct.linear import linear_estimates
+from tabulary.reconstruct.shift import contrast_weights, integer_shift, weighted_shift
+from tabulary.reconstruct.simulation import SECONDS, simulated_errors
+
+FAILURE = 0.05
+"""The probability with which a shifted table may still have a negative cell."""
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """The tables, the law of their errors where it is not the plan's own, and facts about how they came to be."""
+
+    tables: Mapping[Margin, Counts]
+    errors: Mapping[Margin, ErrorLaw] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+
+
+def reconstruct(
+    measurement: Measurement, *, entropy: Entropy | None = None, simulation_seconds: float = SECONDS
+) -> Reconstruction:
+    """Return the tables of the plan, by the reconstruction that it names.
+
+    "none": the linear estimates. "shift": the same, raised by a constant that makes the full table
+    non-negative with probability 95 %. "least-squares" and "lp": one non-negative full table that every wanted
+    table is a margin of, with errors by simulation. Post-processing: reads no data, spends no budget.
+    """
+    plan = measurement.plan
+    if plan.reconstruct == "none":
+        return Reconstruction(linear_estimates(measurement), facts={"errors": "exact"})
+    if plan.reconstruct == "shift":
+        return _shifted(measurement)
+    entropy = entropy or SystemEntropy()
+    unknown = FullTable(plan)
+    full, facts = unknown.solve(measured_vector(measurement), entropy)
+    errors, repetitions = simulated_errors(unknown, full, entropy, seconds=simulation_seconds)
+    kind = "simulated" if errors else "of the linear estimate"
+    return Reconstruction(
+        unknown.tables(full), errors, {**facts, "errors": kind, "repetitions": repetitions if errors else 0}
+    )
+
+
+def _shifted(measurement: Measurement) -> Reconstruction:
+    plan = measurement.plan
+    noise = plan.measured[0].noise
+    unknown = FullTable(plan)
+    shape = unknown.linear_map.shape
+    if all(levels == 2 for levels in shape):
+        shift: float = integer_shift(noise, unknown.linear_map.size, failure=FAILURE)
+    else:
+        axes = tuple(tuple(unknown.attributes.index(a) for a in part.margin) for part in plan.measured)
+        shift = weighted_shift(noise, contrast_weights(shape, axes), failure=FAILURE)
+    # The empty set comes first; the total is raised in whole numbers.
+    raised = (measurement.values[0] + np.int64(np.ceil(shift)), *measurement.values[1:])
+    tables = linear_estimates(replace(measurement, values=tuple(np.array(v) for v in raised)))
+    errors: dict[Margin, ErrorLaw] = {}
+    for margin in plan.workload:
+        bias = float(np.ceil(shift)) / plan.domain.cells(margin)
+        law = plan.error_of(margin)
+        errors[margin] = SimulatedErrors(
+            np.sqrt(law.standard_errors**2 + bias**2),
+            np.asarray(law.half_widths(0.95) + bias, dtype=np.float64),
+        )
+    facts: Facts = {"shift": float(np.ceil(shift)), "failure": FAILURE, "errors": "exact, bias included"}
+    return Reconstruction(tables, errors, facts)

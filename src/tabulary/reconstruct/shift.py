@@ -1,0 +1,257 @@
+"""The shift: a constant that makes a table without linear programs non-negative, with a known probability.
+
+Dwork, McSherry & Talwar (2007), Theorem 6. Measured are contrasts c of a table x on N cells, with noise e. The
+table that they imply has the cell
+
+    x(cell) + Σ_i e_i · row_i(cell) / |row_i|²  ≥  x(cell) - (1/N) Σ_i w_i |e_i|,   w_i = N · max|row_i| / |row_i|².
+
+The total is the contrast whose row is all ones, so adding s to it raises every cell by s/N, and the table is
+non-negative as soon as s ≥ Σ w_i |e_i|. On binary attributes every weight is one and the sum is the L1 norm of the
+noise. The norm itself would tell what the noise was; a quantile of its law tells nothing.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.errors import InvalidNoise, InvalidTable
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from tabulary.noise.integer import exact_scale
+from tabulary.noise.sums import smallest
+
+Floats = NDArray[np.float64]
+
+# A failure probability below this drowns in the rounding of the sums.
+_SMALLEST_FAILURE = 1e-9
+# What is left beyond the grid, and what rounding may add up to; both are counted as failures.
+_NEGLIGIBLE = 1e-12
+_GRID = 1 << 18
+
+
+def nonnegative_shift(scale: Fraction, coefficients: int, *, failure: float) -> float:
+    r"""Return the constant that makes a perturbed table non-negative with probability 1 - `failure`.
+
+    The L1 norm of d Laplace draws of scale b is Gamma(d, b); the shift is its quantile, rounded upwards. For whole d
+    the tail is a Poisson sum, P(G > s) = Σ_{i<d} exp(-s/b) (s/b)^i / i!. Continuous noise, as in the papers: what
+    Tabulary draws is discrete, and `integer_shift` is its law. Post-processing: reads no data, spends no budget.
+    Biases every cell of a j-way margin of binary attributes upward by shift / 2**j.
+    Dwork, McSherry & Talwar (2007), Theorem 6, made exact.
+
+    >>> round(nonnegative_shift(Fraction(1), 22, failure=0.05), 2)
+    30.24
+    """
+    unit = float(exact_scale(scale, name="scale"))
+    _check(coefficients, failure)
+    low, high = 0.0, coefficients + 20 * math.sqrt(coefficients) + 50
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if _gamma_tail(coefficients, middle) > failure:
+            low = middle
+        else:
+            high = middle
+    return math.nextafter(high * unit, math.inf)
+
+
+def integer_shift(noise: IntegerNoise, coefficients: int, *, failure: float) -> int:
+    r"""Return the smallest integer t with P(\|e₁\| + … + \|e_d\| ≤ t) ≥ 1 - `failure` for integer noise.
+
+    The absolute value of discrete Laplace noise, q = exp(-1/scale), has the generating function
+    (1-q)/(1+q) · (1+qz)/(1-qz). Its d-th power is that of a binomial plus an independent negative binomial number,
+    Bin(d, q/(1+q)) + NB(d, 1-q), and this sum is evaluated: exact, whatever the scale. The continuous quantile is
+    not a bound: at scale 1 and d = 1 a zero is drawn with probability 0.46, so one in two needs t = 1, not 0.69.
+
+    For discrete Gaussian noise see `weighted_shift`: exact up to a reach of 2**18, rounded upwards beyond it.
+    Post-processing: reads no data, spends no budget.
+
+    >>> integer_shift(DiscreteLaplace(1), 22, failure=0.05), integer_shift(DiscreteLaplace(100), 22, failure=0.05)
+    (27, 3024)
+    >>> integer_shift(DiscreteGaussian(100), 22, failure=0.05)
+    224
+    """
+    _check(coefficients, failure)
+    if not isinstance(noise, DiscreteLaplace):
+        return math.ceil(weighted_shift(noise, np.ones(coefficients), failure=failure))
+    upper = math.ceil(_reach(noise, np.ones(1), np.array([coefficients])))
+    tail = _laplace_tail(float(1 / noise.scale), coefficients)
+    return smallest(lambda t: t >= upper or tail(t) <= failure, upper=upper)
+
+
+def weighted_shift(noise: IntegerNoise, weights: Floats, *, failure: float) -> float:
+    r"""Return an s with P(Σ w_i \|e_i\| ≤ s) ≥ 1 - `failure`, for independent draws of one noise.
+
+    Each term is rounded up to a grid and the laws are multiplied as Fourier series, one factor for each distinct
+    weight. With equal weights and a reach below 2**18 the grid is that of the terms and s is the exact quantile;
+    otherwise s is above it by at most d grid steps, a step being 2**-18 of a bound on the sum. The mass
+    beyond the bound and the rounding of the series count as failures. Post-processing: reads no data.
+
+    >>> weighted_shift(DiscreteLaplace(1), np.ones(22), failure=0.05)
+    27.0
+    """
+    given = np.asarray(weights, dtype=np.float64)
+    if given.ndim != 1 or not (np.isfinite(given).all() and (given > 0).all()):
+        raise InvalidTable("the weights of a shift are a list of positive numbers.")
+    _check(given.size, failure)
+    sizes, counts = np.unique(given, return_counts=True)
+    reach = _reach(noise, sizes, counts)
+    step = float(sizes[0]) if sizes.size == 1 and reach < sizes[0] * (_GRID - 1) else reach / (_GRID - 2)
+    # Twice the grid: what a circle of this length wraps around is beyond the reach.
+    edges = np.arange(_GRID, dtype=np.float64) * step
+    spectrum = np.ones(_GRID + 1, dtype=np.complex128)
+    for size, count in zip(sizes, counts, strict=True):
+        # A step that equals the weight must not lose a whole unit to rounding.
+        below = np.minimum(np.floor(edges / size * (1 + 1e-15)), float(1 << 53)).astype(np.int64)
+        within = 2 * noise.cdf(below) - 1
+        law = np.diff(within, prepend=0.0)
+        spectrum *= np.fft.rfft(law, 2 * _GRID) ** count
+    probability = np.cumsum(np.fft.irfft(spectrum, 2 * _GRID))[:_GRID]
+    enough = np.flatnonzero(probability >= 1 - failure + 2 * _NEGLIGIBLE)
+    return float(edges[enough[0]]) if enough.size else reach
+
+
+def contrast_weights(shape: tuple[int, ...], sets: tuple[tuple[int, ...], ...]) -> Floats:
+    """Return N·max|row| / |row|² for every measured contrast, in the order of `ContrastMap`.
+
+    Contrast i of an attribute of k levels has the largest entry i and the squared length i(i + 1), so its weight is
+    k/(i + 1); the sum of an attribute has weight one. Weights multiply over attributes. No cell meets the
+    largest entry of all contrasts at once, so for more than two levels the shift that follows is conservative.
+
+    >>> contrast_weights((2, 3), ((), (0,), (1,))).tolist()
+    [1.0, 1.0, 1.5, 1.0]
+    """
+    found = []
+    for axes in sets:
+        weights = np.ones(1)
+        for axis in axes:
+            weights = np.outer(weights, shape[axis] / np.arange(2.0, shape[axis] + 1)).reshape(-1)
+        found.append(weights)
+    return np.concatenate(found)
+
+
+def published_shift(scale: Fraction, coefficients: int, *, t: float) -> float:
+    """Return the shift of Dwork, McSherry & Talwar (2007), Corollary 1, as published: t·d·scale.
+
+    The paper adds t·d²/(ε 2^{k/2}) to the normalised first coefficient, where noise has the scale d/(ε 2^{k/2}); in
+    units of the total that is t·d·scale. It claims a failure probability of at most exp(-t), which is false for
+    small t (see `published_failure`) and loose for large t. For studies only.
+
+    >>> published_shift(Fraction(1), 22, t=2.996)
+    65.912
+    """
+    if not t > 0:
+        raise InvalidNoise(f"t must be positive, not {t!r}.")
+    _check(coefficients, 0.5)
+    return t * coefficients * float(exact_scale(scale, name="scale"))
+
+
+def published_failure(coefficients: int, *, t: float) -> float:
+    """Return the probability with which the published shift is smaller than the L1 norm of the noise.
+
+    >>> round(published_failure(12, t=1), 2), round(math.exp(-1), 2)
+    (0.46, 0.37)
+    """
+    return _gamma_tail(coefficients, published_shift(Fraction(1), coefficients, t=t))
+
+
+def shifted(values: Floats, sets: tuple[tuple[int, ...], ...], shift: float) -> Floats:
+    """Return measured contrasts with the shift added to the total, which must be the first of them.
+
+    Every margin of the implied table rises by the same number in each cell (`bias_of_shift`), and is non-negative
+    with the probability that the shift was made for. Contrasts other than the total keep their values.
+
+    >>> shifted(np.array([10.0, -4.0]), ((), (0,)), 3.0).tolist()
+    [13.0, -4.0]
+    """
+    if not sets or sets[0] != ():
+        raise InvalidTable(
+            "a shift is added to the total, which must be the first of the measured contrasts."
+        )
+    if not (math.isfinite(shift) and shift >= 0):
+        raise InvalidNoise(f"a shift is a non-negative number, not {shift!r}.")
+    found = np.array(values, dtype=np.float64)
+    found[0] += shift
+    return found
+
+
+def bias_of_shift(shift: float, shape: tuple[int, ...]) -> float:
+    """Return by how much the shift raises every cell of a margin of this shape: shift / cells.
+
+    >>> bias_of_shift(30.24, (2, 2))
+    7.56
+    """
+    return shift / math.prod(shape)
+
+
+def _check(coefficients: int, failure: float) -> None:
+    if isinstance(coefficients, bool) or not isinstance(coefficients, int) or coefficients < 1:
+        raise InvalidNoise(
+            f"the number of coefficients must be a positive whole number, not {coefficients!r}."
+        )
+    if not _SMALLEST_FAILURE <= failure < 1:
+        raise InvalidNoise(f"a failure probability must lie between 1e-9 and 1, not {failure!r}.")
+
+
+def _gamma_tail(shape: int, at: float) -> float:
+    """Return P(Gamma(shape) > at): the probability of fewer than `shape` Poisson events."""
+    if at <= 0:
+        return 1.0
+    logs = np.concatenate([[0.0], np.cumsum(math.log(at) - np.log(np.arange(1.0, shape)))]) - at
+    return min(1.0, float(np.sum(np.exp(logs))))
+
+
+def _laplace_tail(rate: float, terms: int) -> Callable[[int], float]:
+    """Return the function t ↦ P(Σ|e| > t) of `terms` discrete Laplace draws with q = exp(-rate)."""
+    q = math.exp(-rate)
+    log_p = math.log(-math.expm1(-rate))
+    one = math.log1p(q)
+    ups = np.arange(1.0, terms + 1)
+    ways = np.concatenate([[0.0], np.cumsum(np.log((terms + 1 - ups) / ups))])
+    binomial = np.exp(ways - rate * np.arange(terms + 1.0) - terms * one)
+
+    def negative_binomial_tails(t: int) -> Floats:
+        """Return P(NB > t - j) for j = 0 … terms."""
+        values = t - np.arange(terms + 1.0)
+        tails = np.ones(terms + 1)
+        inside = values >= 0
+        # NB > m when m + d trials of probability 1 - q succeed fewer than d times.
+        trials = (values[inside] + terms)[:, None]
+        count = np.arange(1.0, terms)[None, :]
+        logs = np.cumsum(np.log((trials - count + 1) / count) + log_p + rate, axis=1) - rate * trials
+        tails[inside] = np.exp(-rate * trials[:, 0]) + np.sum(np.exp(logs), axis=1)
+        return np.minimum(tails, 1.0)
+
+    return lambda t: float(binomial @ negative_binomial_tails(t))
+
+
+def _reach(noise: IntegerNoise, sizes: Floats, counts: NDArray[np.int64]) -> float:
+    """Return an s with P(Σ w|e| > s) ≤ 1e-12, by Chernoff's bound on a grid of tilts."""
+    if isinstance(noise, DiscreteLaplace):
+        largest = float(1 / noise.scale) / float(sizes.max())
+    elif isinstance(noise, DiscreteGaussian):
+        largest = 20 / math.sqrt(float(noise.variance_parameter)) / float(sizes.max())
+    else:
+        raise InvalidNoise(
+            f"no shift is known for {noise!r}: give discrete Laplace or discrete Gaussian noise."
+        )
+    best = math.inf
+    for tilt in largest * np.linspace(0.002, 0.998, 499):
+        moments = sum(
+            int(c) * _log_moment(noise, float(tilt * w)) for w, c in zip(sizes, counts, strict=True)
+        )
+        best = min(best, (moments - math.log(_NEGLIGIBLE)) / float(tilt))
+    return best
+
+
+def _log_moment(noise: DiscreteLaplace | DiscreteGaussian, tilt: float) -> float:
+    """Return log E exp(tilt·|e|), or a bound on it."""
+    if isinstance(noise, DiscreteLaplace):
+        rate = float(1 / noise.scale)
+        return (
+            math.log(math.tanh(rate / 2))
+            + math.log1p(math.exp(tilt - rate))
+            - math.log(-math.expm1(tilt - rate))
+        )
+    # exp(t|e|) ≤ exp(te) + exp(-te), and the discrete Gaussian is sub-Gaussian.
+    return math.log(2) + tilt**2 * float(noise.variance_parameter) / 2
