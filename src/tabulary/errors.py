@@ -80,7 +80,13 @@ class InvalidPlan(PublicError):
 
 
 class NotCertified(PublicError):
-    """A solver could not prove that its answer is right, so it gives none."""
+    """A solver could not prove that its answer is right, so it gives none.
+
+    `measurement` is what was measured, where that was already paid for: it is public, and may be reconstructed
+    in another way.
+    """
+
+    measurement: object = None
 
 
 class TooManyCells(PublicError):

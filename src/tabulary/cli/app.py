@@ -67,7 +67,8 @@ def run(arguments: list[str]) -> int:
         result = app(args=arguments, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except TabularyError as problem:
-        errors.print(f"Error: {problem}", style="bold red", markup=False, highlight=False)
+        said = " ".join([str(problem), *getattr(problem, "__notes__", [])])
+        errors.print(f"Error: {said}", style="bold red", markup=False, highlight=False)
         return USER_ERROR
     except typer.TyperException as problem:
         # A wrong command line; the problem knows which command and what its usage is.

@@ -40,9 +40,30 @@ def release(
             made = _write(planned, folder, payer)
             left = payer.balance().remaining
             output.print(f"Paid {planned.plan.privacy} from account {name!r}; {left} is left.", markup=False)
+    for fact in _facts(made):
+        output.print(fact, markup=False)
     output.print(f"Released {len(made)} tables into {folder}", markup=False, soft_wrap=True)
     output.print(f"Report: {folder / 'report.html'}", markup=False, soft_wrap=True)
     output.print(f"Digest: {made.digest}", markup=False, soft_wrap=True)
+
+
+def _facts(made: Release) -> list[str]:
+    """Return what the custodian should know of the reconstruction."""
+    facts = made.reconstruction
+    said = []
+    if "b" in facts:
+        found = "feasible" if facts["feasible"] else "not feasible"
+        said.append(
+            f"Linear program: {found}, the worst deviation is {float(facts['b']):.4g} "
+            f"(no table has less than {float(facts['lower_bound']):.4g})."
+        )
+    if facts.get("repetitions"):
+        said.append(f"Errors simulated from the release alone, {facts['repetitions']} repetitions.")
+    elif facts.get("errors") == "of the linear estimate":
+        said.append(
+            "The errors stated are those of the plain measurements: a simulation would take too long."
+        )
+    return said
 
 
 def _write(planned: PlanFile, folder: Path, payer: Account | None) -> Release:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, LedgerError
+from tabulary.errors import InvalidPlan, LedgerError, NotCertified
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler, Sampler
@@ -60,7 +60,15 @@ def release(
     if ledger is not None:
         ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
     measurement = measure(tally, plan, sampler or ExactSampler())
-    made = reconstruct(measurement)
+    try:
+        made = reconstruct(measurement)
+    except NotCertified as problem:
+        # Paid for and public: whoever holds the error can reconstruct the measurement in another way.
+        problem.measurement = measurement
+        problem.add_note(
+            "The budget of this plan is spent; the noisy measurement is kept as error.measurement."
+        )
+        raise
     return Release.from_counts(plan, made.tables, title=title, errors=made.errors, reconstruction=made.facts)
 
 

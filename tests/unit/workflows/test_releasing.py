@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 import tabulary as tb
-from tabulary.errors import BudgetExceeded, InvalidPlan, InvalidTable, LedgerError, ReleaseExists
+from tabulary.errors import (
+    BudgetExceeded,
+    InvalidPlan,
+    InvalidTable,
+    LedgerError,
+    NotCertified,
+    ReleaseExists,
+)
+from tabulary.planning import Measurement
 from tabulary.workflows import release_to_folder
 
 TABLE = tb.datasets.load("rochdale")
@@ -94,3 +102,15 @@ def test_what_is_not_a_plan_or_an_account_is_refused(ledger):
         tb.release(TABLE, "[AB]")
     with pytest.raises(LedgerError, match="name the account"):
         tb.release(TABLE, PLAN, ledger=ledger)
+
+
+def test_a_measurement_that_cannot_be_reconstructed_is_kept_for_whoever_paid_for_it(ledger, monkeypatch):
+    def doubt(*_):
+        raise NotCertified("not certified.")
+
+    monkeypatch.setattr("tabulary.workflows.releasing.reconstruct", doubt)
+    with pytest.raises(NotCertified) as caught:
+        tb.release(TABLE, PLAN, ledger=ledger.account("rochdale"))
+    assert isinstance(caught.value.measurement, Measurement)
+    assert "spent" in caught.value.__notes__[0]
+    assert ledger.account("rochdale").spent() == tb.PureDP(1)
