@@ -57,19 +57,9 @@ def _plan(request: Request, loss: Loss, mechanism: str, encoding: Encoding) -> P
                 "sensitive attributes must be among those of the tables, and the tables published as measured "
                 "(reconstruct = 'none')."
             )
-    return Plan(
-        domain=request.domain,
-        workload=request.workload,
-        privacy=request.privacy,
-        loss=loss,
-        neighbours=request.neighbours,
-        mechanism=mechanism,
-        measured=calibrated(domain, sets, [Fraction(1)] * len(sets), near, loss, query="contrasts"),
-        reconstruct=request.reconstruct,
-        rounding=request.rounding,
-        encoding=encoding,
-        exact=tuple(exact),
-    )
+    shares = [Fraction(1)] * len(sets)
+    measured = calibrated(domain, sets, shares, near, loss, query="contrasts")
+    return request.planned(mechanism, loss, measured, encoding=encoding, exact=tuple(exact))
 
 
 def _check_padding(request: Request) -> None:

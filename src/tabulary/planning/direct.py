@@ -8,7 +8,7 @@ from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.privacy import Loss, Neighbours, Privacy
 from tabulary.core.workload import Workload
 from tabulary.planning.calibration import calibrated
-from tabulary.planning.plan import Plan
+from tabulary.planning.plan import Encoding, MeasuredMargin, Plan
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,30 @@ class Request:
     def domain(self) -> Domain:
         """The domain of the workload."""
         return self.workload.domain
+
+    def planned(
+        self,
+        mechanism: str,
+        loss: Loss,
+        measured: tuple[MeasuredMargin, ...],
+        *,
+        encoding: Encoding = "levels",
+        exact: tuple[Margin, ...] = (),
+    ) -> Plan:
+        """Return the plan that answers this request with these measurements."""
+        return Plan(
+            domain=self.domain,
+            workload=self.workload,
+            privacy=self.privacy,
+            loss=loss,
+            neighbours=self.neighbours,
+            mechanism=mechanism,
+            measured=measured,
+            reconstruct=self.reconstruct,
+            rounding=self.rounding,
+            encoding=encoding,
+            exact=exact,
+        )
 
 
 def plan_cells(request: Request, loss: Loss) -> Plan:
@@ -60,14 +84,5 @@ def _plan(
 ) -> Plan:
     for margin in (*margins, *request.workload):
         request.domain.check_cells(margin, request.max_cells)
-    return Plan(
-        domain=request.domain,
-        workload=request.workload,
-        privacy=request.privacy,
-        loss=loss,
-        neighbours=request.neighbours,
-        mechanism=mechanism,
-        measured=calibrated(request.domain, margins, weights, request.neighbours, loss, query="counts"),
-        reconstruct=request.reconstruct,
-        rounding=request.rounding,
-    )
+    measured = calibrated(request.domain, margins, weights, request.neighbours, loss, query="counts")
+    return request.planned(mechanism, loss, measured)

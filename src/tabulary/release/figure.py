@@ -107,7 +107,7 @@ def show_count(value: float) -> str:
     >>> show_count(-1234), show_count(12.25)
     ('−1,234', '12.2')
     """
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    text = f"{int(value):,}" if float(value).is_integer() else f"{value:,.1f}"
     return text.replace("-", "−")
 
 
