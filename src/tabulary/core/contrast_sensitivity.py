@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tabulary.core import basis
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.exact import exact_sum
 from tabulary.core.privacy import Neighbours
 from tabulary.core.sensitivity import MarginSensitivity
 from tabulary.errors import InvalidPlan
@@ -59,10 +60,7 @@ def contrast_sensitivity(
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
     records = neighbours.records
     added = MarginSensitivity(
-        sum(
-            (w * basis.coefficients(domain.shape_of(s)) for w, s in zip(weights, named, strict=True)),
-            Fraction(0),
-        ),
+        exact_sum(weights, [basis.coefficients(domain.shape_of(s)) for s in named]),
         _largest_square(domain, named, squares),
     )
     if neighbours.relation == "replace":
@@ -92,7 +90,7 @@ def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fr
         at = dict(free)
         for part in chosen:
             at.update(part)
-        return sum((w * math.prod(at[a] for a in s) for w, s in zip(squares, sets, strict=True)), Fraction(0))
+        return exact_sum(squares, [math.prod(at[a] for a in s) for s in sets])
 
     return max(total(chosen) for chosen in product(*choices))
 

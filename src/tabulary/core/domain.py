@@ -103,7 +103,8 @@ class Domain:
     def margin(self, attributes: Iterable[str]) -> Margin:
         """Return the attributes in the domain's order; each must exist and be named once."""
         named = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-        positions = [self.position(attribute) for attribute in named]
+        known = self._positions
+        positions = [known[a] if a in known else self.position(a) for a in named]
         if len(set(positions)) < len(positions):
             twice = next(a for a in named if named.count(a) > 1)
             raise InvalidDomain(f"the margin {listed(named)} names attribute {twice!r} twice.")
@@ -111,7 +112,8 @@ class Domain:
 
     def shape_of(self, margin: Margin) -> tuple[int, ...]:
         """Return the shape of the table on `margin`."""
-        return tuple(len(self.levels_of(attribute)) for attribute in margin)
+        sizes = self._sizes
+        return tuple([sizes[a] if a in sizes else len(self.levels_of(a)) for a in margin])
 
     def cells(self, margin: Margin) -> int:
         """Return the number of cells of the table on `margin`, impossible ones included."""
@@ -137,6 +139,8 @@ class Domain:
 
         A cell of a margin is impossible when every full cell that it sums over is.
         """
+        if not self.structural_zeros:
+            return np.zeros(self.shape_of(margin), dtype=bool)
         return np.asarray(self.multiplicity(margin) == 0)
 
     def multiplicity(self, margin: Margin) -> NDArray[np.int64]:
@@ -178,7 +182,18 @@ class Domain:
             # What several zeros rule out together, cell by cell.
             for cell in np.argwhere(left):
                 zeros.append(tuple((a, (self.levels_of(a)[i],)) for a, i in zip(shown, cell, strict=True)))
-        return Domain({a: self.levels_of(a) for a in kept}, [dict(zero) for zero in zeros])
+        return Domain._of(kept, tuple(self.levels_of(a) for a in kept), tuple(dict.fromkeys(zeros)))
+
+    @classmethod
+    def _of(
+        cls, attributes: Margin, levels: tuple[tuple[str, ...], ...], zeros: tuple[Assignment, ...]
+    ) -> "Domain":
+        """Return a domain of what another one has checked: a plan projects thousands of times."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "attributes", attributes)
+        object.__setattr__(made, "levels", levels)
+        object.__setattr__(made, "structural_zeros", zeros)
+        return made
 
     def describe(self) -> dict[str, object]:
         """Return the domain as plain data, the inverse of `from_description`."""
@@ -206,6 +221,12 @@ class Domain:
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {attribute: i for i, attribute in enumerate(self.attributes)}
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {
+            attribute: len(labels) for attribute, labels in zip(self.attributes, self.levels, strict=True)
+        }
 
     @cached_property
     def _codes(self) -> tuple[dict[str, int], ...]:

@@ -1,5 +1,7 @@
 """Numbers as their writer meant them: exact fractions inside, plain numbers at the edge."""
 
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
@@ -34,6 +36,25 @@ def exact_fraction(value: object, *, name: str, error: type[PublicError]) -> Fra
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise error(f"{name} must be {_NUMBER}, not {value!r}.") from None
+
+
+def exact_sum(weights: Sequence[Fraction], numbers: Sequence[int]) -> Fraction:
+    """Return Σ weight · number: one product a distinct weight, for thousands of parts share a few.
+
+    >>> exact_sum([Fraction(1, 2), Fraction(1, 3), Fraction(1, 2)], [1, 3, 5])
+    Fraction(4, 1)
+    """
+    times: Counter[Fraction] = Counter()
+    for weight, number in zip(weights, numbers, strict=True):
+        times[weight] += number
+    by_denominator: Counter[int] = Counter()
+    for weight, number in times.items():
+        by_denominator[weight.denominator] += weight.numerator * number
+    terms = [Fraction(numerator, denominator) for denominator, numerator in by_denominator.items()]
+    # In pairs, so that the denominators of most sums stay short.
+    while len(terms) > 1:
+        terms = [sum(terms[i : i + 2], Fraction(0)) for i in range(0, len(terms), 2)]
+    return terms[0] if terms else Fraction(0)
 
 
 def show_fraction(value: Fraction) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.exact import exact_sum
 from tabulary.core.privacy import Neighbours
 from tabulary.errors import InvalidPlan
 
@@ -65,15 +66,12 @@ def margin_sensitivity(
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
     records = neighbours.records
     if neighbours.relation == "add-remove":
-        return MarginSensitivity(records * sum(weights, Fraction(0)), records**2 * sum(squares, Fraction(0)))
+        once = [1] * len(margins)
+        return MarginSensitivity(records * exact_sum(weights, once), records**2 * exact_sum(squares, once))
     patterns = _difference_patterns(domain, margins)
     return MarginSensitivity(
-        2
-        * records
-        * max(sum((w for w, d in zip(weights, p, strict=True) if d), Fraction(0)) for p in patterns),
-        2
-        * records**2
-        * max(sum((s for s, d in zip(squares, p, strict=True) if d), Fraction(0)) for p in patterns),
+        2 * records * max(exact_sum(weights, p) for p in patterns),
+        2 * records**2 * max(exact_sum(squares, p) for p in patterns),
     )
 
 

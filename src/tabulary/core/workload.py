@@ -107,8 +107,7 @@ class Workload:
         >>> print(Workload.parse("[A][AB][BC][C]", domain).maximal())
         [AB][BC]
         """
-        sets = [set(margin) for margin in self.margins]
-        kept = {m for m in self.margins if not any(set(m) < other for other in sets)}
+        kept = maximal_margins(self.margins)
         return Workload(self.domain, self._sorted(kept), self._weights_of(kept))
 
     def weighted(self, weights: Mapping[Iterable[str], object]) -> "Workload":
@@ -153,8 +152,9 @@ class Workload:
             named = {self._margin(m): w for m, w in weights.items()}
             if len(named) < len(weights):
                 raise InvalidWorkload("a weight is given twice for one margin.")
+            asked = set(self.margins)
             for margin in named:
-                if margin not in self.margins:
+                if margin not in asked:
                     raise InvalidWorkload(
                         f"a weight is given for {show_margin(margin)}, which is not asked for."
                     )
@@ -171,6 +171,69 @@ class Workload:
                 "a margin's weight must be positive; leave out a margin that is not wanted."
             )
         return exact
+
+
+class MarginIndex:
+    """Which of many margins contain a given one: a bit a margin, an integer an attribute.
+
+    Asking costs one bitwise `and` an attribute, so that a plan of thousands of margins need not compare each
+    of them with every other.
+
+    >>> index = MarginIndex([("A",), ("A", "B"), ("B", "C")])
+    >>> index.containing(("B",)), index.containing(("C", "D"))
+    ([1, 2], [])
+    """
+
+    def __init__(self, margins: Iterable[Margin]) -> None:
+        indexed = list(margins)
+        positions: dict[str, list[int]] = {}
+        for position, margin in enumerate(indexed):
+            for attribute in margin:
+                positions.setdefault(attribute, []).append(position)
+        self._all = (1 << len(indexed)) - 1
+        self._holding = {attribute: _bits(found, len(indexed)) for attribute, found in positions.items()}
+
+    def containing(self, margin: Margin) -> list[int]:
+        """Return the positions of the margins that contain `margin`, in order."""
+        left, positions = self._found(margin), []
+        while left:
+            lowest = left & -left
+            positions.append(lowest.bit_length() - 1)
+            left ^= lowest
+        return positions
+
+    def first(self, margin: Margin) -> int:
+        """Return the position of the first margin that contains `margin`, or -1."""
+        found = self._found(margin)
+        return (found & -found).bit_length() - 1
+
+    def count(self, margin: Margin) -> int:
+        """Return how many of the margins contain `margin`, itself included."""
+        return self._found(margin).bit_count()
+
+    def _found(self, margin: Margin) -> int:
+        found = self._all
+        for attribute in margin:
+            found &= self._holding.get(attribute, 0)
+        return found
+
+
+def maximal_margins(margins: Iterable[Margin]) -> list[Margin]:
+    """Return the different margins that no other one contains, in the order of asking.
+
+    >>> maximal_margins([("A",), ("A", "B"), ("B", "C"), ("A", "B")])
+    [('A', 'B'), ('B', 'C')]
+    """
+    different = list(dict.fromkeys(margins))
+    index = MarginIndex(different)
+    return [margin for margin in different if index.count(margin) == 1]
+
+
+def _bits(positions: list[int], count: int) -> int:
+    bits = bytearray(count // 8 + 1)
+    for position in positions:
+        bits[position >> 3] |= 1 << (position & 7)
+    return int.from_bytes(bits, "little")
 
 
 def show_margin(margin: Margin, *, together: bool | None = None) -> str:

@@ -30,6 +30,8 @@ def test_the_domain_of_a_margin_rules_out_the_same_cells(domain, data):
     assert projected.attributes == margin
     assert projected.shape == domain.shape_of(margin)
     assert np.array_equal(projected.impossible(margin), domain.impossible(margin))
+    # Made without the checks of a written domain, and the same as one that passes them.
+    assert Domain.from_description(projected.describe()) == projected
 
 
 @given(domains(), st.data())

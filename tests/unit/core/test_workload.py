@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.core.workload import Workload, show_margin
+from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidWorkload
 
 LETTERS = Domain(dict.fromkeys("ABCDE", "xy"))
@@ -165,3 +165,21 @@ def test_equal_workloads_are_equal_and_others_are_not():
     assert hash(Workload.parse("[AB]", LETTERS)) == hash(Workload.parse("[BA]", LETTERS))
     assert Workload.parse("[A][B]", LETTERS) != Workload.parse("[B][A]", LETTERS)
     assert Workload.parse("[A]", LETTERS) != Workload.parse("[A]", LETTERS).weighted({"A": 2})
+
+
+@given(st.lists(st.lists(st.sampled_from("ABCDE"), unique=True).map(lambda m: tuple(sorted(m))), min_size=1))
+def test_maximal_margins_are_those_that_no_other_contains(margins):
+    expected = [m for m in dict.fromkeys(margins) if not any(set(m) < set(other) for other in margins)]
+    assert maximal_margins(margins) == expected
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("ABCDE"), unique=True).map(lambda m: tuple(sorted(m))), max_size=20),
+    st.lists(st.sampled_from("ABCDEF"), unique=True).map(tuple),
+)
+def test_an_index_finds_the_margins_that_contain_another(margins, margin):
+    index = MarginIndex(margins)
+    expected = [i for i, other in enumerate(margins) if set(margin) <= set(other)]
+    assert index.containing(margin) == expected
+    assert index.count(margin) == len(expected)
+    assert index.first(margin) == (expected[0] if expected else -1)
