@@ -8,6 +8,7 @@ import pytest
 import tabulary as tb
 from tabulary.cli.app import run
 from tabulary.ledger import Ledger
+from tabulary.workflows import read_plan_file
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,95 @@ def test_plan_reads_no_records(demo_folder, capsys):
     said = capsys.readouterr().out
     assert "Expected accuracy" in said
     assert "[sex age]" in said
+
+
+def test_plan_compares_the_mechanisms_without_reading_records(demo_folder, capsys):
+    people = demo_folder / "people.parquet"
+    hidden = people.rename(people.with_suffix(".hidden"))
+    try:
+        assert run(["plan", str(demo_folder / "plan.toml"), "--compare"]) == 0
+    finally:
+        hidden.rename(people)
+    said = " ".join(capsys.readouterr().out.split())
+    chosen = read_plan_file(demo_folder / "plan.toml").comparison()
+    assert "Expected error of every mechanism" in said
+    assert f"● {chosen.chosen.name}" in said
+    assert chosen.reason in said
+    assert "━" in said
+    assert "not a guarantee" in said
+    for refusal in chosen.refusals:
+        assert f"{refusal.name} is not possible: {refusal.reason}" in said
+
+
+def test_the_comparison_fits_a_terminal_of_eighty_columns(tmp_path, capsys):
+    text = """
+    [data]
+    source = "x.csv"
+    [privacy]
+    epsilon = 1
+    delta = 1e-9
+    [tables]
+    k_way = 2
+    """
+    for i in range(8):
+        text += f"[domain.attribute_{i}]\nlevels = {list(range(30))}\n"
+    (tmp_path / "plan.toml").write_text(text)
+    assert run(["plan", str(tmp_path / "plan.toml"), "--compare"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+    assert any("Gaussian" in line and "●" in line for line in lines)
+    assert "▶" in "".join(lines)
+    assert "With the other family of noise" in "".join(lines)
+
+
+def test_plan_tells_many_laws_of_noise_by_their_range(tmp_path, capsys):
+    text = '[data]\nsource = "x.csv"\n[privacy]\nrho = 0.1\n[tables]\nk_way = 2\n'
+    for i in range(6):
+        text += f"[domain.x{i}]\nlevels = {list(range(2 + 3 * i))}\n"
+    (tmp_path / "plan.toml").write_text(text)
+    assert run(["plan", str(tmp_path / "plan.toml")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("Noise on each measured number") == 1
+    assert "different ones on" in said
+
+
+def test_shrunk_whole_tables_are_released_from_a_plan_file(tmp_path, capsys):
+    people = "".join(f"{i % 2},{i % 7},{(i * i) % 5}\n" for i in range(3000))
+    (tmp_path / "people.csv").write_text("a,b,c\n" + people)
+    (tmp_path / "plan.toml").write_text(
+        """
+        [data]
+        source = "people.csv"
+        [domain.a]
+        levels = [0, 1]
+        [domain.b]
+        levels = [0, 1, 2, 3, 4, 5, 6]
+        [domain.c]
+        levels = [0, 1, 2, 3, 4]
+        [privacy]
+        epsilon = 1
+        delta = 1e-9
+        [tables]
+        k_way = 2
+        [mechanism]
+        reconstruct = "shrink"
+        rounding = "controlled"
+        records = 3000
+        """
+    )
+    folder = tmp_path / "out"
+    assert run(["plan", str(tmp_path / "plan.toml"), "--compare"]) == 0
+    assert "● residual, shrunk" in capsys.readouterr().out
+    assert run(["release", str(tmp_path / "plan.toml"), "-o", str(folder)]) == 0
+    release = tb.Release.load(folder)
+    assert all(table.counts.min() >= 0 and table.counts.dtype.kind == "i" for table in release)
+    sums = [release["a", "b"].counts.sum(axis=0), release["b", "c"].counts.sum(axis=1)]
+    assert sums[0].tolist() == sums[1].tolist()
+    page = (folder / "report.html").read_text()
+    assert "biased towards their base" in page
+    assert f"{100 * release.reconstruction['bias_share']:.0f} % is bias" in " ".join(page.split())
+    assert "Expected error of every mechanism" in page
 
 
 def test_show_lists_the_tables(demo_folder, capsys):

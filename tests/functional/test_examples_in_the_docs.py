@@ -40,3 +40,25 @@ def test_the_plan_file_on_the_page_works_with_the_commands_on_the_page(page, tmp
     for snippet in blocks(page, "python"):
         exec(compile(snippet, page, "exec"), {"Path": Path, "tb": tb})
     assert read_plan_file(tmp_path / "census.toml").plan.privacy == tb.PureDP(1)
+
+
+def test_the_plan_file_for_a_comparison_works_with_its_command(tmp_path, monkeypatch, capsys):
+    page = "docs/how-to/compare-mechanisms.md"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "census.toml").write_text(blocks(page, "toml")[0])
+    _run_commands(blocks(page, "")[0])
+    said = " ".join(capsys.readouterr().out.split())
+    # The numbers of the Python example on the page, which asks for the same tables.
+    assert "● residual" in said
+    assert "10.7 a cell; 'margins', the next, has 15.8" in said
+
+
+def test_the_options_of_shrunk_tables_on_the_page_make_a_plan(tmp_path):
+    page = "docs/how-to/write-a-plan-file.md"
+    first, options = blocks(page, "toml")
+    before, after = first.split("[mechanism]")
+    text = f"{before}{options}\n[ledger]{after.split('[ledger]')[1]}"
+    (tmp_path / "census.toml").write_text(text)
+    planned = read_plan_file(tmp_path / "census.toml")
+    assert (planned.plan.mechanism, planned.plan.reconstruct) == ("residual", "shrink")
+    assert planned.about == 50_000

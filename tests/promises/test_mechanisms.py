@@ -74,6 +74,13 @@ def _changes(plan):
         yield sum(several)
 
 
+def _only_bounded(plan):
+    """Whether the sensitivity may be more than any neighbour reaches: zeros can forbid the worst two records."""
+    return (
+        plan.query == "residuals" and plan.neighbours.relation == "replace" and plan.domain.structural_zeros
+    )
+
+
 @every_mechanism
 @given(settings_of_a_plan())
 @settings(max_examples=60)
@@ -86,7 +93,10 @@ def test_no_neighbour_moves_the_measurement_further_than_the_sensitivity_and_one
     before = _measured(plan, full)
     moved = [_measured(plan, full + change) - before for change in _changes(plan)]
     order = 1 if plan.norm == "L1" else 2
-    assert max(np.linalg.norm(change, order) for change in moved) == pytest.approx(float(plan.sensitivity))
+    furthest = max(np.linalg.norm(change, order) for change in moved)
+    assert furthest == pytest.approx(float(plan.sensitivity)) or (
+        _only_bounded(plan) and furthest <= float(plan.sensitivity)
+    )
 
 
 @every_mechanism
@@ -110,7 +120,7 @@ def test_the_worst_neighbour_costs_exactly_the_loss(mechanism, asked):
                 cost += (here**2).sum() / (2 * float(part.noise.variance_parameter))
         worst = max(worst, cost)
     allowed = plan.loss.epsilon if plan.norm == "L1" else plan.loss.rho
-    assert worst == pytest.approx(float(allowed))
+    assert worst == pytest.approx(float(allowed)) or (_only_bounded(plan) and worst <= float(allowed))
 
 
 @every_mechanism
@@ -139,16 +149,17 @@ def test_a_measurement_without_noise_is_the_table_itself(mechanism):
         assert bare[margin].counts == pytest.approx(table.project(margin).counts)
 
 
-@pytest.mark.parametrize("mechanism", ["cells", "fourier", "efron-stein"])
+@pytest.mark.parametrize("mechanism", ["cells", "fourier", "efron-stein", "residual"])
 def test_tables_of_one_measurement_agree_on_what_they_share(mechanism):
     table = tb.datasets.load("rochdale")
-    plan = tb.plan(table.domain, "[AB][ACG][BCH]", privacy=tb.PureDP(1), mechanism=mechanism)
-    release = tb.release(table, plan)
-    for one in plan.workload:
-        for other in plan.workload:
-            shared = tuple(a for a in one if a in other)
-            here, there = (release[m].table.project(shared).counts for m in (one, other))
-            assert here == pytest.approx(there)
+    for privacy in (tb.PureDP(1), tb.ZCDP("1/8")):
+        plan = tb.plan(table.domain, "[AB][ACG][BCH]", privacy=privacy, mechanism=mechanism)
+        release = tb.release(table, plan)
+        for one in plan.workload:
+            for other in plan.workload:
+                shared = tuple(a for a in one if a in other)
+                here, there = (release[m].table.project(shared).counts for m in (one, other))
+                assert here == pytest.approx(there)
 
 
 @given(settings_of_a_plan())

@@ -5,6 +5,7 @@ bounds the privacy loss from below; with confidence 1 - 10⁻⁶ a bound above t
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from tabulary.confidential.tally import Tally
 from tabulary.core.privacy import gaussian_delta
 from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.noise import ExactSampler, RoundedGaussian
+from tabulary.planning import Plan
+from tabulary.planning.calibration import calibrated
 from tests.samplers import ConstantSampler, SabotagedSampler
 
 ALPHA = 1e-6
@@ -126,6 +129,32 @@ def test_the_gaussian_promise_holds_and_noise_at_seven_tenths_of_the_scale_break
     allowed = gaussian_delta(epsilon, rho) * 1.05
     assert _delta_lower_bound(plan, ExactSampler(), epsilon) <= allowed
     assert _delta_lower_bound(plan, SabotagedSampler("7/10"), epsilon) > allowed
+
+
+def _centred_plan(loss, relation):
+    """A plan of residuals with every attribute centred, which the choice of parts alone might not show."""
+    near = tb.Neighbours(relation)
+    sets = [(), ("a",), ("b",), ("a", "b")]
+    shares = [Fraction(n) for n in (4, 3, 1, 2)]
+    parts = calibrated(DOMAIN, sets, shares, near, loss, query="residuals", centred=sets)
+    return Plan(DOMAIN, tb.Workload(DOMAIN, [("a", "b")]), loss, loss, near, "residual", parts)
+
+
+@pytest.mark.audit
+@both_relations
+def test_the_pure_promise_of_centred_parts_holds_and_a_smaller_scale_breaks_it(relation):
+    plan = _centred_plan(tb.PureDP(2), relation)
+    assert _pure_epsilon_lower_bound(plan, ExactSampler()) <= 2
+    assert _pure_epsilon_lower_bound(plan, SabotagedSampler("7/10")) > 2
+
+
+@pytest.mark.audit
+@both_relations
+def test_the_gaussian_promise_of_centred_parts_holds_and_a_smaller_scale_breaks_it(relation):
+    plan = _centred_plan(tb.ZCDP("1/8"), relation)
+    allowed = gaussian_delta(0.25, "1/8") * 1.05
+    assert _delta_lower_bound(plan, ExactSampler(), 0.25) <= allowed
+    assert _delta_lower_bound(plan, SabotagedSampler("7/10"), 0.25) > allowed
 
 
 @pytest.mark.audit

@@ -1,40 +1,171 @@
 """`tabulary plan`: what a plan file would publish, and how accurate it would be."""
 
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table as Grid
+from rich.text import Text
 
-from tabulary.cli.console import output, print_expected
+from tabulary.cli.console import errors, output, print_expected, progress_bar
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import PureDP
+from tabulary.planning import Plan
+from tabulary.planning.comparison import Candidate, Comparison, show_error
 from tabulary.workflows import read_plan_file
+
+# More laws of noise than these are told by their range.
+_MOST_LAWS = 4
+# A bar is at most so many times as long as the shortest; what is longer is cut, and shows it.
+_LONGEST_BAR = 6
+_BAR_WIDTHS = (12, 30)
+# The columns that hold no numbers.
+_WORDS = ("mechanism", "noise", "", "tables")
 
 
 def plan(
     file: Annotated[Path, typer.Argument(help="A plan file in TOML.")],
     confidence: Annotated[float, typer.Option(help="The confidence of the half-widths.")] = 0.95,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="The expected error of every mechanism, and why one was chosen."),
+    ] = False,
 ) -> None:
     """Print how accurate every table of a plan file would be. Reads no records and spends nothing.
 
-    Example: tabulary plan census.toml
+    Examples: tabulary plan census.toml, or: tabulary plan census.toml --compare
     """
-    made = read_plan_file(file).plan
-    expected = made.expected_error(confidence)
+    with errors.status("Planning …"):
+        planned = read_plan_file(file)
+    made = planned.plan
     output.print(f"{made}", markup=False)
     if made.loss != made.privacy:
         kind = "Laplace" if isinstance(made.loss, PureDP) else "Gaussian"
         output.print(
             f"The noise is discrete {kind} at {made.loss}, which implies that promise.", markup=False
         )
+    if compare:
+        with progress_bar() as progress:
+            compared = planned.comparison(progress)
+        print_comparison(compared)
+        return
+    with errors.status("Computing what to expect …"):
+        expected = made.expected_error(confidence)
     print_expected(expected)
-    for noise in sorted({_noise(part.noise.describe()) for part in made.measured}):
-        output.print(f"Noise on each measured cell: {noise}.", markup=False)
+    if made.records is not None:
+        output.print(
+            f"The tables will be shrunk: this is what the planning model expects for about {made.records:,} records, "
+            "not a guarantee. They are biased; reconstruct = 'none' gives unbiased ones, and --compare their errors.",
+            markup=False,
+        )
+    for sentence in _noise(made):
+        output.print(sentence, markup=False)
 
 
-def _noise(description: dict[str, str]) -> str:
-    from fractions import Fraction
+def print_comparison(compared: Comparison) -> None:
+    """Print the expected error of every mechanism, the chosen one marked, and why it was chosen."""
+    rows = compared.best()
+    aims = [row.aim(compared.objective) for row in rows]
+    longest = min(max(aims), min(aims) * _LONGEST_BAR)
+    columns = _columns(compared, rows)
+    width = _room_for_bars(columns)
+    if width < _BAR_WIDTHS[0]:
+        del columns["measured"]
+        width = _room_for_bars(columns)
+    width = max(_BAR_WIDTHS[0], min(_BAR_WIDTHS[1], width))
+    grid = Grid(title="Expected error of every mechanism, before any budget is spent", title_justify="left")
+    # Bars stand beside what they show.
+    bars = list(columns).index("worst" if compared.objective == "max" else "error") + 1
+    heads = list(columns)
+    for head in (*heads[:bars], "", *heads[bars:]):
+        grid.add_column(head, no_wrap=True, justify="left" if head in _WORDS else "right")
+    for number, row in enumerate(rows):
+        cells = [cells[number] for cells in columns.values()]
+        cells.insert(bars, _bar(aims[number], longest, width))
+        grid.add_row(*map(Text, cells), style="bold" if row is compared.chosen else "")
+    output.print(grid)
+    output.print(f"● {compared.reason}\n", markup=False, style="bold")
+    for sentence in _legend(compared, rows, cut=max(aims) > longest):
+        output.print(sentence, markup=False, style="dim")
 
+
+def _columns(compared: Comparison, rows: Sequence[Candidate]) -> dict[str, list[str]]:
+    """Return the cells of each column but the bars, by its head."""
+    errors_of = {
+        "worst": [show_error(row.worst) for row in rows],
+        "error": [show_error(row.error) + ("*" if row.modelled else "") for row in rows],
+        "largest": ["–" if row.modelled else show_error(row.largest) for row in rows],
+    }
+    shown = ("worst", "error") if compared.objective == "max" else ("error", "largest")
+    columns = {"mechanism": [f"{'●' if row is compared.chosen else ' '} {row.name}" for row in rows]}
+    if len({row.noise for row in compared.candidates}) > 1:
+        columns["noise"] = [row.noise for row in rows]
+    columns |= {head: errors_of[head] for head in shown}
+    columns["measured"] = [f"{row.values:,}" for row in rows]
+    columns["tables"] = [
+        ", ".join(word for word, is_so in (("agree", row.agree), ("whole", row.whole)) if is_so)
+        for row in rows
+    ]
+    return columns
+
+
+def _room_for_bars(columns: Mapping[str, Sequence[str]]) -> int:
+    taken = sum(max(map(len, [head, *cells])) for head, cells in columns.items())
+    # Every column, that of the bars too, has a rule and a space on both sides.
+    return output.width - taken - 3 * (len(columns) + 1) - 1
+
+
+def _legend(compared: Comparison, rows: Sequence[Candidate], *, cut: bool) -> list[str]:
+    beside = (
+        "Worst: that of the worst table, its square times the weight."
+        if compared.objective == "max"
+        else "Largest: the largest standard error of a cell."
+    )
+    said = [
+        f"Error: the root mean square over all wanted cells, each table by its weight. {beside} Agree: tables that "
+        "share attributes have the same sums. Whole: whole numbers."
+        + (" ▶ goes on beyond the column." if cut else "")
+    ]
+    if any(row.modelled for row in rows):
+        said.append(
+            f"* What the planning model expects for about {compared.records:,} records, not a guarantee: shrunk tables "
+            "are biased towards tables without interaction. reconstruct = 'none' gives unbiased ones."
+        )
+    others = [(row, compared.other_noise(row)) for row in rows]
+    both = [
+        f"{row.name} {show_error(o.aim(compared.objective))} ({o.noise})"
+        for row, o in others
+        if o is not None
+    ]
+    if both:
+        said.append(f"With the other family of noise: {'; '.join(both)}.")
+    said += [f"{refusal.name} is not possible: {refusal.reason}" for refusal in compared.refusals]
+    return said
+
+
+def _bar(error: float, longest: float, width: int) -> str:
+    if error > longest * (1 + 1e-9):
+        return "━" * (width - 1) + "▶"
+    return "━" * max(1, round(width * error / longest)) if longest > 0 else ""
+
+
+def _noise(made: Plan) -> list[str]:
+    """Return the laws of noise, one sentence each, or their range where there are many."""
+    what = "cell" if made.query == "counts" else "number"
+    laws = [_law(part.noise.describe()) for part in made.measured]
+    different = sorted(set(laws))
+    if len(different) <= _MOST_LAWS:
+        return [f"Noise on each measured {what}: {name} {show_fraction(v)}." for name, v in different]
+    name = different[0][0]
+    return [
+        f"Noise on each measured {what}: {name} from {float(different[0][1]):.6g} to {float(different[-1][1]):.6g}, "
+        f"{len(different):,} different ones on {len(laws):,} sets of attributes."
+    ]
+
+
+def _law(description: dict[str, str]) -> tuple[str, Fraction]:
     family = description["family"].replace("-", " ")
     parameter = next(key for key in description if key != "family")
-    return f"{family}, {parameter.replace('_', ' ')} {show_fraction(Fraction(description[parameter]))}"
+    return f"{family}, {parameter.replace('_', ' ')}", Fraction(description[parameter])

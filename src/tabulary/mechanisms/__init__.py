@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from tabulary.confidential.tally import Tally
 from tabulary.mechanisms.contrasts import measure_contrasts
 from tabulary.mechanisms.direct import measure_directly
+from tabulary.mechanisms.residuals import measure_residuals
 from tabulary.noise import Sampler
 from tabulary.planning import Measurement, Plan
 
@@ -13,6 +14,7 @@ MECHANISMS: Mapping[str, Callable[[Tally, Plan, Sampler], Measurement]] = {
     "margins": measure_directly,
     "fourier": measure_contrasts,
     "efron-stein": measure_contrasts,
+    "residual": measure_residuals,
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,7 +66,9 @@ class CellErrors:
     def half_widths(self, confidence: float) -> NDArray[Any]:
         """Return the smallest h for each cell such that the error is within ±h with this probability."""
         different, where = np.unique(self.terms, return_inverse=True)
-        widths = [self.noise.half_width(confidence, terms=int(t)) if t else 0 for t in different]
+        # Every law is a frozen dataclass, which its protocol cannot say.
+        law: Any = self.noise
+        widths = [_half_width(law, confidence, int(t)) if t else 0 for t in different]
         whole = np.array(widths, dtype=np.int64)[where].reshape(self.terms.shape)
         return whole if self.scale == 1 else self.scale * whole
 
@@ -157,6 +160,12 @@ class SimulatedErrors:
         return SimulatedErrors(
             self.standard_errors.transpose(order), self.widths.transpose(order), self.confidence
         )
+
+
+@lru_cache(maxsize=4096)
+def _half_width(noise: IntegerNoise, confidence: float, terms: int) -> int:
+    # The law of a sum is a Fourier series of thousands of terms, and thousands of tables share a few laws.
+    return noise.half_width(confidence, terms=terms)
 
 
 def normal_quantile(confidence: float) -> float:

@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 
-from tabulary.core import basis
 from tabulary.core.bits import binary_domain, bits_of
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.domain import Margin
 from tabulary.core.privacy import Loss
 from tabulary.errors import InvalidPlan, TooManyCells
 from tabulary.planning.calibration import calibrated
+from tabulary.planning.closure import closure
 from tabulary.planning.direct import Request
 from tabulary.planning.plan import Encoding, Plan
 
@@ -43,14 +42,14 @@ def _plan(request: Request, loss: Loss, mechanism: str, encoding: Encoding) -> P
         _check_padding(request)
     domain = request.domain if encoding == "levels" else binary_domain(request.domain)
     margins = [bits_of(request.domain, m) if encoding == "bits" else m for m in request.workload]
-    sets = _closure(domain, margins, request.max_cells)
+    sets = closure(domain, margins, request.max_cells)
     sensitive = request.neighbours.sensitive
     near, exact = request.neighbours, list[Margin]()
     if sensitive:
         # Noise is needed only where a wanted margin holds a sensitive attribute; the rest does not change.
         hidden = set(bits_of(request.domain, sensitive) if encoding == "bits" else sensitive)
         near = replace(near, sensitive=domain.margin(hidden))
-        noised = set(_closure(domain, [m for m in margins if hidden & set(m)], request.max_cells))
+        noised = set(closure(domain, [m for m in margins if hidden & set(m)], request.max_cells))
         sets, exact = [s for s in sets if s in noised], [s for s in sets if s not in noised]
         if not sets or request.reconstruct != "none":
             raise InvalidPlan(
@@ -71,25 +70,3 @@ def _check_padding(request: Request) -> None:
             f"cap of {request.max_cells:,}. Use the mechanism 'efron-stein', which needs no padding, or "
             "raise the cap (max_cells)."
         )
-
-
-def _closure(domain: Domain, margins: list[Margin], cap: int) -> list[Margin]:
-    """Return every set whose coefficients some margin needs, lowest order first; refuse more than the cap."""
-    found: set[Margin] = set()
-    for margin in margins:
-        if 2 ** len(margin) <= cap:
-            found.update(s for k in range(len(margin) + 1) for s in combinations(margin, k))
-        if max(2 ** len(margin), len(found)) > cap:
-            raise TooManyCells(_too_many(max(2 ** len(margin), len(found)), cap))
-    coefficients = sum(basis.coefficients(domain.shape_of(s)) for s in found)
-    if coefficients > cap:
-        raise TooManyCells(_too_many(coefficients, cap))
-    # A set with an attribute of one level has no coefficients; an empty part is kept, for it costs nothing.
-    return sorted(found, key=lambda s: (len(s), [domain.position(a) for a in s]))
-
-
-def _too_many(number: int, cap: int) -> str:
-    return (
-        f"the downward closure of these tables has {number:,} coefficients or more, above the cap of "
-        f"{cap:,}. Use the mechanism 'margins', ask for smaller tables, or raise the cap (max_cells)."
-    )

@@ -9,6 +9,7 @@ from tabulary.core.privacy import Loss, Neighbours, Privacy
 from tabulary.core.workload import Workload
 from tabulary.planning.calibration import calibrated
 from tabulary.planning.plan import Encoding, MeasuredMargin, Plan
+from tabulary.planning.shrink_weights import RECORDS
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,17 @@ class Request:
     max_cells: int = MAX_CELLS
     reconstruct: str = "none"
     rounding: str = "none"
+    objective: str = "rmse"
+    records: int = RECORDS
 
     @property
     def domain(self) -> Domain:
         """The domain of the workload."""
         return self.workload.domain
+
+    def expected(self, plan: Plan) -> float:
+        """Return what the objective wants to be small: the expected error of a plan."""
+        return plan.expected_max if self.objective == "max" else plan.expected_rmse
 
     def planned(
         self,
@@ -49,6 +56,7 @@ class Request:
             rounding=self.rounding,
             encoding=encoding,
             exact=exact,
+            records=self.records if self.reconstruct == "shrink" else None,
         )
 
 

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from typing import Literal
+
+import numpy as np
 
 from tabulary.core.bits import binary_domain, bits_of
 from tabulary.core.contrast_sensitivity import contrast_sensitivity
@@ -23,24 +25,41 @@ from tabulary.core.privacy import (
     describe_privacy,
     implies,
 )
+from tabulary.core.residual_sensitivity import residual_sensitivity
+from tabulary.core.residuals import residual_shape
 from tabulary.core.sensitivity import MarginSensitivity, margin_sensitivity
-from tabulary.core.workload import Workload, show_margin
+from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidPlan, UnknownMargin
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
-from tabulary.planning.accuracy import CellErrors, ErrorLaw, ExpectedErrors, expected_error
+from tabulary.planning.accuracy import (
+    CellErrors,
+    ErrorLaw,
+    ExpectedError,
+    ExpectedErrors,
+    WeightedErrors,
+    expected_error,
+    normal_quantile,
+)
+from tabulary.planning.allocation import margin_variance, residual_variances
 from tabulary.planning.contrast_errors import contrast_errors
+from tabulary.planning.residual_errors import TailWeights, subsets
+from tabulary.planning.shrink_weights import shrunk_variances
 
-Query = Literal["counts", "contrasts"]
+Query = Literal["counts", "contrasts", "residuals"]
 QUERIES: Mapping[str, Query] = {
     "fourier": "contrasts",
     "efron-stein": "contrasts",
     "cells": "counts",
     "margins": "counts",
+    "residual": "residuals",
 }
 CONSTRAINED = ("least-squares", "lp")
 """The reconstructions that make one non-negative full table."""
 
 Encoding = Literal["levels", "bits"]
+
+# Noise that is hardly ever drawn has a variance too small to divide by.
+_SMALLEST_VARIANCE = 1e-60
 
 
 @dataclass(frozen=True)
@@ -48,12 +67,25 @@ class MeasuredMargin:
     """What is measured on one set of attributes, each number with an independent draw of the same noise.
 
     `counts`: every possible cell of the margin. `contrasts`: the coefficients that vary on exactly these
-    attributes (`core.basis`).
+    attributes (`core.basis`). `residuals`: every cell of the margin, impossible ones included, with the average
+    taken out of the attributes that are `centred`, in whole numbers (`core.residuals`).
     """
 
     margin: Margin
     noise: IntegerNoise
     query: Query = "counts"
+    centred: Margin = ()
+
+    def describe(self) -> dict[str, object]:
+        """Return the part as plain data; what is centred is named where something can be."""
+        described: dict[str, object] = {
+            "attributes": list(self.margin),
+            "query": self.query,
+            "noise": dict(self.noise.describe()),
+        }
+        if self.query == "residuals":
+            described["centred"] = list(self.centred)
+        return described
 
 
 @dataclass(frozen=True)
@@ -64,6 +96,8 @@ class Plan:
     Laplace noise, ρ for Gaussian noise, of zCDP or of the exact Gaussian curve. The plan checks on
     construction that the measurements cost no more than the loss, and that the loss implies the promise, so a
     plan that exists is a plan that holds.
+
+    `records`, about how many there are, is what a plan for shrunk tables reckons with; other plans have none.
     """
 
     domain: Domain
@@ -77,6 +111,7 @@ class Plan:
     rounding: str = "none"
     encoding: Encoding = "levels"
     exact: tuple[Margin, ...] = ()
+    records: int | None = None
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -94,8 +129,20 @@ class Plan:
             raise InvalidPlan(f"mechanism {self.mechanism!r} does not measure what this plan lists.")
         if self.encoding == "bits" and self.mechanism != "fourier":
             raise InvalidPlan("only the mechanism 'fourier' measures bits.")
-        if self.rounding != "none" and self.reconstruct not in CONSTRAINED:
+        self._check_centred()
+        if (self.records is not None) != (self.reconstruct == "shrink") or (self.records or 1) < 1:
+            raise InvalidPlan(
+                "a plan for reconstruct = 'shrink', and no other, reckons with a number of records."
+            )
+        if self.rounding != "none" and self.reconstruct not in (*CONSTRAINED, "shrink"):
             raise InvalidPlan("rounding needs a reconstructed full table: 'least-squares' or 'lp'.")
+        if self.reconstruct == "shrink" and self.mechanism != "residual":
+            raise InvalidPlan("reconstruct = 'shrink' shrinks residuals: it needs the mechanism 'residual'.")
+        if self.reconstruct == "shrink" and self.rounding == "nearest":
+            raise InvalidPlan(
+                "tables rounded to the nearest whole numbers one by one no longer agree with each other. With "
+                "reconstruct = 'shrink' use rounding = 'controlled'."
+            )
         if self.mechanism == "cells" and self.reconstruct == "lp":
             raise InvalidPlan(
                 "on cells alone the linear program bounds the worst cell and leaves all others free below it, so its "
@@ -105,7 +152,7 @@ class Plan:
             raise InvalidPlan(
                 "reconstruct = 'shift' raises coefficients: it needs 'fourier' or 'efron-stein'."
             )
-        linear = self.query == "contrasts" and self.reconstruct not in CONSTRAINED
+        linear = self.query != "counts" and self.reconstruct in ("none", "shift")
         if linear and self.measured_domain.structural_zeros:
             why = "codes without a level" if self.encoding == "bits" else "impossible cells"
             raise InvalidPlan(
@@ -115,8 +162,24 @@ class Plan:
         sensitive = set(self._measured_neighbours.sensitive)
         if self.exact and (not sensitive or any(sensitive & set(s) for s in self.exact)):
             raise InvalidPlan("only sets without a sensitive attribute may be released exactly.")
-        if sensitive and (self.query == "counts" or self.reconstruct != "none"):
+        if sensitive and (self.query != "contrasts" or self.reconstruct != "none"):
             raise InvalidPlan("sensitive attributes need contrasts, and tables as they are measured.")
+
+    def _check_centred(self) -> None:
+        """Refuse parts that are centred where nothing can be, or named in more than one way."""
+        if self.query != "residuals":
+            if any(part.centred for part in self.measured):
+                raise InvalidPlan(f"mechanism {self.mechanism!r} takes no average out of any attribute.")
+            return
+        for part in self.measured:
+            if self.domain.margin(part.margin) != part.margin or part.centred != tuple(
+                a for a in part.margin if a in part.centred
+            ):
+                raise InvalidPlan(
+                    f"the part on {show_margin(part.margin)} does not name its attributes in the domain's order."
+                )
+        if len({(part.margin, part.centred) for part in self.measured}) < len(self.measured):
+            raise InvalidPlan("the plan lists one part twice. Measure it once, with less noise.")
 
     @property
     def query(self) -> Query:
@@ -142,11 +205,15 @@ class Plan:
         """The margins whose exact counts the mechanism needs."""
         if self.query == "counts":
             return tuple(part.margin for part in self.measured)
+        if self.query == "residuals":
+            return tuple(maximal_margins(part.margin for part in self.measured))
         return self.workload.maximal().margins
 
     def shape_of(self, part: MeasuredMargin) -> tuple[int, ...]:
         """Return the shape of what one part measures."""
         shape = self.measured_domain.shape_of(part.margin)
+        if part.query == "residuals":
+            return residual_shape(shape, [i for i, a in enumerate(part.margin) if a in part.centred])
         return shape if part.query == "counts" else tuple(levels - 1 for levels in shape)
 
     def shapes(self) -> list[tuple[int, ...]]:
@@ -181,23 +248,35 @@ class Plan:
             self.source_of(margin)
             return
         named = self.measured_margin(margin)
-        known = set(self.value_sets())
-        if any(s not in known for k in range(len(named) + 1) for s in combinations(named, k)):
-            raise UnknownMargin(f"the plan does not measure every coefficient of {show_margin(margin)}.")
+        known = self.residual_variances if self.query == "residuals" else self._known
+        if any(s not in known for s in subsets(named)):
+            what = "residual" if self.query == "residuals" else "coefficient"
+            raise UnknownMargin(f"the plan does not measure every {what} of {show_margin(margin)}.")
 
     def source_of(self, margin: Margin) -> MeasuredMargin:
         """Return the measured counts that give the table on `margin` with the smallest error."""
-        covering = [m for m in self.measured if set(margin) <= set(m.margin)]
+        return self.measured[self.source_position(margin)]
+
+    def source_position(self, margin: Margin) -> int:
+        """Return where the measured counts stand that give the table on `margin` with the smallest error."""
+        covering = self._index.containing(margin)
         if not covering:
             raise UnknownMargin(f"the plan measures nothing that contains {show_margin(margin)}.")
+        if len(covering) == 1:
+            return covering[0]
         # Ties go to the first, so that two readers of one plan agree.
-        return min(covering, key=lambda m: m.noise.variance * self._mean_terms(m, margin))
+        return min(
+            covering, key=lambda i: self.noise_variances[i] * self._mean_terms(self.measured[i], margin)
+        )
 
     def error_of(self, margin: Margin) -> ErrorLaw:
         """Return the law of the error of each cell of the linear estimate of the table on `margin`."""
         if self.query == "counts":
             source = self.source_of(margin)
             return CellErrors(source.noise, self.domain.project(source.margin).multiplicity(margin))
+        if self.query == "residuals":
+            self.check_measured(margin)
+            return self._residual_errors(margin)
         named = self.measured_margin(margin)
         subsets = [s for k in range(len(named) + 1) for s in combinations(named, k)]
         noises = {s: self._parts[s].noise if s in self._parts else None for s in subsets}
@@ -210,6 +289,9 @@ class Plan:
     def expected_error(self, confidence: float = 0.95) -> ExpectedErrors:
         """Return what to expect of every table: cells, standard error and half-width. Reads no data.
 
+        Of linear estimates that is known exactly. Of shrunk tables it is what a model expects, made without data
+        (`planning.shrink_weights`): their errors depend on the data, and the release states them by simulation.
+
         >>> import tabulary as tb
         >>> domain = tb.Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
         >>> plan = tb.plan(domain, "[sex][sex job]", privacy=tb.PureDP(1), mechanism="margins")
@@ -218,18 +300,49 @@ class Plan:
         [sex]              2          2.8          6
         [sex job]          4          2.8          6
         """
+        if self.reconstruct == "shrink":
+            return ExpectedErrors(tuple(self._expected_shrunk(confidence)), confidence)
         rows = tuple(expected_error(m, self.error_of(m), confidence) for m in self.workload)
         return ExpectedErrors(rows, confidence)
 
     @cached_property
     def expected_rmse(self) -> float:
-        """The root mean squared error expected over all possible cells, each margin counted by its weight."""
+        """The root mean squared error expected over all possible cells, each margin counted by its weight.
+
+        Of shrunk tables, what the model expects.
+        """
         squared = cells = 0.0
-        for margin, weight in zip(self.workload.margins, self.workload.weights, strict=True):
-            deviations = self.error_of(margin).standard_errors
-            squared += float(weight) * float((deviations**2).sum())
-            cells += float(weight) * int((deviations > 0).sum())
+        for weight, total, possible in self._squared_errors:
+            squared += weight * total
+            cells += weight * possible
         return math.sqrt(squared / cells) if cells else 0.0
+
+    @cached_property
+    def expected_max(self) -> float:
+        """The largest root mean squared error of any table over its possible cells, its square times the weight."""
+        each = [weight * total / possible for weight, total, possible in self._squared_errors if possible]
+        return math.sqrt(max(each, default=0.0))
+
+    @cached_property
+    def residual_variances(self) -> Mapping[Margin, float]:
+        """σ² of the residual of every set of the workload's closure, by generalised least squares over all parts.
+
+        The estimate of r_R has covariance σ²_R P_R, and those of different sets are uncorrelated
+        (`core.residuals`). A set that no part tells about is not there.
+        """
+        if self.query != "residuals":
+            raise InvalidPlan(f"mechanism {self.mechanism!r} does not measure residuals.")
+        parts = {(m.margin, m.centred): v for m, v in zip(self.measured, self.noise_variances, strict=True)}
+        known = residual_variances(self.domain, parts)
+        levels = self._levels
+        found: dict[Margin, float] = {}
+        for r in dict.fromkeys(s for margin in self.workload for s in subsets(margin)):
+            if any(levels[a] == 1 for a in r):
+                # Nothing varies on one level: there is nothing to measure, and nothing to be wrong about.
+                found[r] = 0.0
+            elif r in known and math.isfinite(known[r]):
+                found[r] = known[r]
+        return found
 
     def describe(self) -> dict[str, object]:
         """Return the plan as plain data with exact fractions as text; `plan_from_description` reads it."""
@@ -252,10 +365,8 @@ class Plan:
             "encoding": self.encoding,
             "sensitivity": self._described_sensitivity(),
             "exact": [list(s) for s in self.exact],
-            "measured": [
-                {"attributes": list(m.margin), "query": m.query, "noise": dict(m.noise.describe())}
-                for m in self.measured
-            ],
+            "measured": [m.describe() for m in self.measured],
+            **({} if self.records is None else {"records": self.records}),
         }
 
     def digest(self) -> str:
@@ -292,10 +403,14 @@ class Plan:
     def _sensitivity(
         self, *, scales: list[Fraction] | None = None, squared_scales: list[Fraction] | None = None
     ) -> MarginSensitivity:
-        of = margin_sensitivity if self.query == "counts" else contrast_sensitivity
-        margins = [m.margin for m in self.measured]
-        neighbours = self._measured_neighbours
-        return of(self.measured_domain, margins, neighbours, scales=scales, squared_scales=squared_scales)
+        return sensitivity_of(
+            self.measured_domain,
+            [(m.margin, m.centred) for m in self.measured],
+            self._measured_neighbours,
+            query=self.query,
+            scales=scales,
+            squared_scales=squared_scales,
+        )
 
     @property
     def _measured_neighbours(self) -> Neighbours:
@@ -310,14 +425,97 @@ class Plan:
     def _parts(self) -> dict[Margin, MeasuredMargin]:
         return {part.margin: part for part in self.measured}
 
+    @cached_property
+    def _known(self) -> frozenset[Margin]:
+        return frozenset(self.value_sets())
+
+    @cached_property
+    def _index(self) -> MarginIndex:
+        return MarginIndex(part.margin for part in self.measured)
+
+    @cached_property
+    def noise_variances(self) -> list[float]:
+        """The variance of the noise of each part, never zero."""
+        # Thousands of parts share a few laws, and the variance of a discrete one is the sum of a series.
+        laws = {law: max(law.variance, _SMALLEST_VARIANCE) for law in {part.noise for part in self.measured}}
+        return [laws[part.noise] for part in self.measured]
+
+    @cached_property
+    def _levels(self) -> dict[str, int]:
+        return dict(zip(self.domain.attributes, self.domain.shape, strict=True))
+
+    @cached_property
+    def _tails(self) -> TailWeights:
+        parts = [(m.margin, m.centred, m.noise) for m in self.measured]
+        return TailWeights(self.domain, parts, self.residual_variances)
+
+    def _residual_errors(self, margin: Margin) -> WeightedErrors:
+        variance = margin_variance(self.domain, self.residual_variances, margin)
+        shape = self.domain.shape_of(margin)
+        kurtosis = self._tails.kurtosis(margin, variance)
+        law = WeightedErrors(np.full(shape, math.sqrt(variance)), np.full(shape, kurtosis))
+        return law.without(self.domain.impossible(margin)) if self.domain.structural_zeros else law
+
+    @cached_property
+    def _squared_errors(self) -> list[tuple[float, float, int]]:
+        """Each table's weight, the sum of its cells' expected squared errors, and how many cells are possible."""
+        found = []
+        for margin, weight in zip(self.workload.margins, self.workload.weights, strict=True):
+            if self.query == "residuals":
+                # The same in every cell, and nobody asks for its tails here.
+                possible = self.domain.cells(margin) - int(self.domain.impossible(margin).sum())
+                shrunk = self._shrunk_variances.get(margin)
+                total = possible * (
+                    margin_variance(self.domain, self.residual_variances, margin)
+                    if shrunk is None
+                    else shrunk
+                )
+            else:
+                deviations = self.error_of(margin).standard_errors
+                total, possible = float((deviations**2).sum()), int((deviations > 0).sum())
+            found.append((float(weight), total, possible))
+        return found
+
+    @cached_property
+    def _shrunk_variances(self) -> Mapping[Margin, float]:
+        """What the model expects of every wanted table, if the tables will be shrunk."""
+        if self.records is None:
+            return {}
+        return shrunk_variances(self.workload, self.residual_variances, records=self.records)
+
+    def _expected_shrunk(self, confidence: float) -> Iterator[ExpectedError]:
+        for margin, variance in self._shrunk_variances.items():
+            possible = self.domain.cells(margin) - int(self.domain.impossible(margin).sum())
+            deviation = math.sqrt(variance)
+            yield ExpectedError(margin, possible, deviation, normal_quantile(confidence) * deviation)
+
     def _described_sensitivity(self) -> dict[str, str]:
         if self.norm == "L1":
             return {"norm": "L1", "value": str(self._unscaled.l1)}
         return {"norm": "L2", "squared_value": str(self._unscaled.l2_squared)}
 
     def _mean_terms(self, source: MeasuredMargin, margin: Margin) -> float:
+        if not self.domain.structural_zeros:
+            return math.prod(self._levels[a] for a in source.margin if a not in margin)
         terms = self.domain.project(source.margin).multiplicity(margin)
         return float(terms.sum(dtype=float)) / max(int((terms > 0).sum()), 1)
+
+
+def sensitivity_of(
+    domain: Domain,
+    parts: Sequence[tuple[Margin, Margin]],
+    neighbours: Neighbours,
+    *,
+    query: Query,
+    scales: Sequence[Fraction] | None = None,
+    squared_scales: Sequence[Fraction] | None = None,
+) -> MarginSensitivity:
+    """Return the sensitivity of counts, contrasts or residuals on these sets of attributes, some centred."""
+    if query == "residuals":
+        return residual_sensitivity(domain, parts, neighbours, scales=scales, squared_scales=squared_scales)
+    of = margin_sensitivity if query == "counts" else contrast_sensitivity
+    margins = [margin for margin, _ in parts]
+    return of(domain, margins, neighbours, scales=scales, squared_scales=squared_scales)
 
 
 def _shown(value: Fraction | float) -> str:

@@ -15,7 +15,7 @@ from tabulary.noise import Entropy, IntegerNoise
 from tabulary.planning import Measurement, Plan
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.maps import ContrastMap, Floats, LinearMap, MarginMap
+from tabulary.reconstruct.maps import ContrastMap, Floats, LinearMap, MarginMap, ResidualMap
 from tabulary.reconstruct.rounding import round_table, rounding_report, uniforms_from
 
 _SMALLEST_SPREAD = 1e-6
@@ -43,6 +43,9 @@ class FullTable:
         named = self.plan.measured_margin(self.attributes)
         shape = self.plan.measured_domain.shape_of(named)
         axes = tuple(tuple(named.index(a) for a in part.margin) for part in self.plan.measured)
+        if self.plan.query == "residuals":
+            centred = [tuple(named.index(a) for a in part.centred) for part in self.plan.measured]
+            return ResidualMap(shape, tuple(zip(axes, centred, strict=True)))
         return ContrastMap(shape, axes) if self.plan.query == "contrasts" else MarginMap(shape, axes)
 
     @cached_property

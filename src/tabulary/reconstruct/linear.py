@@ -10,27 +10,33 @@ from tabulary.core.bits import from_bits
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts
 from tabulary.planning import Measurement
+from tabulary.reconstruct.residuals import residual_estimates, table_of
 
 
 def linear_estimates(measurement: Measurement) -> dict[Margin, Counts]:
     """Return every wanted table as the linear function of the measurement that the plan foresees.
 
     Counts: the sum of the noisy cells below, from the measurement that gives it with the smallest error.
-    Contrasts: the inverse transform of the noisy coefficients of its subsets.
+    Contrasts: the inverse transform of the noisy coefficients of its subsets. Residuals: the sum of the best
+    estimates of the residuals of its subsets, by generalised least squares over all that was measured.
 
     Post-processing: reads no data, spends no budget. Unbiased; a cell may come out negative. Tables from one
     measurement agree with each other on their common margins; counts of different ones do not.
     """
     if measurement.plan.query == "counts":
         return {margin: _from_counts(measurement, margin) for margin in measurement.plan.workload}
+    if measurement.plan.query == "residuals":
+        shape_of = measurement.plan.domain.shape_of
+        residuals = residual_estimates(measurement)
+        return {m: table_of(residuals, m, shape_of(m)) for m in measurement.plan.workload}
     parts = dict(zip(measurement.plan.value_sets(), measurement.values, strict=True))
     return {margin: _from_contrasts(measurement, parts, margin) for margin in measurement.plan.workload}
 
 
 def _from_counts(measurement: Measurement, margin: Margin) -> Counts:
-    source = measurement.plan.source_of(margin)
-    values = measurement.values[measurement.plan.measured.index(source)]
-    summed = tuple(i for i, attribute in enumerate(source.margin) if attribute not in margin)
+    position = measurement.plan.source_position(margin)
+    source, values = measurement.plan.measured[position].margin, measurement.values[position]
+    summed = tuple(i for i, attribute in enumerate(source) if attribute not in margin)
     return np.asarray(values.sum(axis=summed), dtype=np.int64)
 
 

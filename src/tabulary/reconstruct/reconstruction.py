@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +12,13 @@ from tabulary.noise import Entropy, SystemEntropy
 from tabulary.planning import ErrorLaw, Measurement, SimulatedErrors
 from tabulary.reconstruct.constrained import Facts, FullTable, measured_vector
 from tabulary.reconstruct.linear import linear_estimates
+from tabulary.reconstruct.residuals import residual_estimates
+from tabulary.reconstruct.rounding import uniforms_from
 from tabulary.reconstruct.shift import contrast_weights, integer_shift, weighted_shift
 from tabulary.reconstruct.simulation import SECONDS, simulated_errors
+
+if TYPE_CHECKING:
+    from tabulary.reconstruct.shrink import Shrunken
 
 FAILURE = 0.05
 """The probability with which a shifted table may still have a negative cell."""
@@ -34,7 +40,9 @@ def reconstruct(
 
     "none": the linear estimates. "shift": the same, raised by a constant that makes the full table
     non-negative with probability 95 %. "least-squares" and "lp": one non-negative full table that every wanted
-    table is a margin of, with errors by simulation. Post-processing: reads no data, spends no budget.
+    table is a margin of, with errors by simulation. "shrink": non-negative tables that agree, each with as much
+    of its interaction as can be told from noise, with errors by simulation. Post-processing: reads no data,
+    spends no budget.
     """
     plan = measurement.plan
     if plan.reconstruct == "none":
@@ -42,6 +50,8 @@ def reconstruct(
     if plan.reconstruct == "shift":
         return _shifted(measurement)
     entropy = entropy or SystemEntropy()
+    if plan.reconstruct == "shrink":
+        return _shrunk(measurement, entropy, simulation_seconds)
     unknown = FullTable(plan)
     full, facts = unknown.solve(measured_vector(measurement), entropy)
     errors, repetitions = simulated_errors(unknown, full, entropy, seconds=simulation_seconds)
@@ -74,3 +84,45 @@ def _shifted(measurement: Measurement) -> Reconstruction:
         )
     facts: Facts = {"shift": float(np.ceil(shift)), "failure": FAILURE, "errors": "exact, bias included"}
     return Reconstruction(tables, errors, facts)
+
+
+def _shrunk(measurement: Measurement, entropy: Entropy, seconds: float) -> Reconstruction:
+    # Compiled loops, loaded where they are needed.
+    from tabulary.reconstruct.shrink import Shrinkage
+    from tabulary.reconstruct.shrink_simulation import FEWEST, simulated_shrink_errors
+    from tabulary.reconstruct.whole import whole_tables
+
+    plan = measurement.plan
+    shrinkage = Shrinkage(plan.domain, plan.workload.margins, plan.residual_variances)
+    shrunken = shrinkage.tables(residual_estimates(measurement))
+    # The answer has been found; half of the time that other simulations get is enough for its errors.
+    errors, repetitions = simulated_shrink_errors(plan, shrinkage, shrunken, entropy, seconds=seconds / 2)
+    facts: dict[str, str | int | float | bool] = {
+        "bias_share": shrunken.bias_share,
+        "largest_difference": shrunken.difference,
+        "independence_mixed_in": shrunken.blended,
+        "errors": f"{'simulated' if repetitions >= FEWEST else 'closed form'}, bias included",
+        "repetitions": repetitions,
+    }
+    if plan.rounding == "none":
+        real = {m: shrinkage.held(shrunken.tables, m) for m in plan.workload}
+        return Reconstruction(real, errors, facts)
+    whole, rounded = whole_tables(plan.domain, shrunken.tables, uniform=uniforms_from(entropy))
+    tables = {margin: shrinkage.held(whole, margin) for margin in plan.workload}
+    return Reconstruction(tables, _moved(errors, shrunken, tables), {**facts, **rounded})
+
+
+def _moved(
+    errors: Mapping[Margin, ErrorLaw], shrunken: "Shrunken", tables: Mapping[Margin, Counts]
+) -> dict[Margin, ErrorLaw]:
+    """Return the errors with those of rounding added: the squared move, averaged over the cells of each table."""
+    found: dict[Margin, ErrorLaw] = {}
+    for margin, law in errors.items():
+        move = float(np.sqrt(np.mean((tables[margin] - shrunken.table(margin)) ** 2)))
+        deviations = law.standard_errors
+        stretched = np.sqrt(deviations**2 + move**2)
+        widths = law.half_widths(0.95) * np.divide(
+            stretched, deviations, out=np.ones_like(stretched), where=deviations > 0
+        )
+        found[margin] = SimulatedErrors(np.where(deviations > 0, stretched, 0.0), widths, 0.95)
+    return found

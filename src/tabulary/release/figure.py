@@ -1,4 +1,4 @@
-"""Pictures of released tables: a dot for each count and a whisker for its interval, as SVG."""
+"""Pictures of released tables, a dot for each count and a whisker for its interval, and of expected errors, as SVG."""
 
 import math
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 
 from tabulary.errors import InvalidTable
+from tabulary.planning.comparison import Candidate, Comparison, show_error
 from tabulary.release.table import ReleasedTable
 
 STYLE = """
@@ -27,10 +28,17 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,san
 .whisker-figure .whisker{stroke:var(--mark);stroke-width:1.75;fill:none}
 .whisker-figure .dot{fill:var(--mark);stroke:var(--mark);stroke-width:1.75}
 .whisker-figure .open{fill:var(--paper)}
+.whisker-figure .bar{fill:var(--paper);stroke:var(--mark);stroke-width:1.75}
+.whisker-figure .chosen{fill:var(--mark)}
+.whisker-figure .modelled{stroke-dasharray:5 3;fill-opacity:.45}
+.whisker-figure .cut{stroke:var(--paper);stroke-width:5;fill:none}
 """.strip()
 """The style of every picture; a page that holds several needs it once."""
 
 _ROW, _GROUP_GAP, _MARGIN = 22, 8, 16
+_BAR_ROW, _BAR = 28, 14
+# A bar is at most so many times as long as the shortest; what is longer is cut, and shows it.
+_LONGEST_BAR = 6
 _CHARACTER = 7.2
 _LONGEST_LABEL = 30
 
@@ -177,6 +185,111 @@ def whisker_glyph(cell: Cell, axis: Axis) -> str:
     )
 
 
+def comparison_svg(compared: Comparison, *, width: int = 720, standalone: bool = True) -> str:
+    """Return a picture of the expected error of every mechanism, the chosen one filled.
+
+    Bars begin at zero. One that is many times longer than the shortest is cut, with a gap to show it; its number
+    says how long it is. A dashed bar is what the planning model expects, not a guarantee. `standalone=False`
+    leaves out the style, for a page that has `STYLE` already.
+    """
+    rows = compared.best()
+    aims = [row.aim(compared.objective) for row in rows]
+    top = min(max(aims), min(aims) * _LONGEST_BAR) or 1.0
+    names = [*(_bar_name(row, compared) for row in rows), *(refusal.name for refusal in compared.refusals)]
+    # The chosen one is bold, which takes a little more room.
+    stub = _MARGIN + 1.05 * _CHARACTER * max(map(len, names)) + 18
+    numbers = _CHARACTER * max(len(show_error(aim)) for aim in aims) + 18
+    axis = Axis(0.0, top, stub, max(width - _MARGIN - numbers, stub + 120))
+    width = math.ceil(axis.right + numbers + _MARGIN)
+    first = y = 66.0
+    parts: list[str] = []
+    for row, aim in zip(rows, aims, strict=True):
+        strong = "strong" if row is compared.chosen else ""
+        parts.append(_text(_MARGIN, y + 18, _bar_name(row, compared), strong))
+        kind = _bar_kind(row, compared)
+        parts.append(f'<g transform="translate(0 {y:g})">{_bar(kind, axis, min(aim, top), aim > top)}</g>')
+        parts.append(
+            _text(width - _MARGIN, y + 18, show_error(aim), f"number {strong}".strip(), anchor="end")
+        )
+        y += _BAR_ROW
+    for refusal in compared.refusals:
+        parts.append(_text(_MARGIN, y + 18, refusal.name, "soft"))
+        parts.append(_text(stub + 6, y + 18, "not possible for these tables", "soft"))
+        y += _BAR_ROW
+    back = [
+        f'<rect class="paper" width="{width}" height="{y + 62:g}" rx="6"/>',
+        _text(_MARGIN, 28, _COMPARED, "title"),
+        _text(_MARGIN, 48, f"{_measure(compared).capitalize()}. Shorter is better.", "soft"),
+    ]
+    for tick in axis.ticks():
+        x, line = axis.x(tick), "zero" if tick == 0 else "grid"
+        back.append(f'<line class="{line}" x1="{x}" x2="{x}" y1="{first:g}" y2="{y + 4:g}"/>')
+        back.append(_text(x, y + 20, _tick(tick), "soft number", anchor="middle"))
+    back.append(_bar_legend(y + 46, {_bar_kind(row, compared) for row in rows}, cut=max(aims) > top))
+    style = f"<style>{STYLE}</style>" if standalone else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="whisker-figure" role="img" '
+        f'viewBox="0 0 {width} {y + 62:g}" width="{width}" height="{y + 62:g}">'
+        f"<title>{_COMPARED}</title><desc>{escape(_told(compared))}</desc>"
+        f"{style}{''.join(back)}{''.join(parts)}</svg>\n"
+    )
+
+
+_COMPARED = "Expected error of every mechanism"
+
+
+def _measure(compared: Comparison) -> str:
+    return (
+        "root mean square over the cells of the worst table"
+        if compared.objective == "max"
+        else "root mean square over all cells of the tables"
+    )
+
+
+def _told(compared: Comparison) -> str:
+    """Return in words what the bars show."""
+    said = []
+    for row in compared.best():
+        mark = ", chosen" if row is compared.chosen else ""
+        kind = ", expected by the planning model" if row.modelled else ""
+        said.append(f"{row.name} {show_error(row.aim(compared.objective))}{kind}{mark}")
+    said += [f"{refusal.name} not possible" for refusal in compared.refusals]
+    return f"Bars of the {_measure(compared)}: {'; '.join(said)}."
+
+
+def _bar_name(row: Candidate, compared: Comparison) -> str:
+    families = {each.noise for each in compared.candidates}
+    noise = f" ({row.noise})" if len(families) > 1 else ""
+    return f"{row.name}{noise}{', chosen' if row is compared.chosen else ''}"
+
+
+def _bar_kind(row: Candidate, compared: Comparison) -> str:
+    return " ".join(["bar", *(["modelled"] * row.modelled), *(["chosen"] if row is compared.chosen else [])])
+
+
+def _bar(kind: str, axis: Axis, length: float, cut: bool) -> str:
+    upper, right = (_BAR_ROW - _BAR) / 2, axis.x(length)
+    drawn = f'<rect class="{kind}" x="{axis.left:g}" y="{upper:g}" width="{right - axis.left:g}" height="{_BAR}"/>'
+    if not cut:
+        return drawn
+    gap = axis.left + 0.9 * (right - axis.left)
+    return f'{drawn}<path class="cut" d="M{gap - 5:g} {upper + _BAR + 3:g}L{gap + 5:g} {upper - 3:g}"/>'
+
+
+def _bar_legend(y: float, kinds: set[str], *, cut: bool) -> str:
+    box = '<rect class="{}" x="2" y="-5" width="24" height="10"/>'
+    words = {
+        "bar chosen": "chosen",
+        "bar": "possible, not chosen",
+        "bar modelled": "expected by a model, not a guarantee",
+        "bar modelled chosen": "chosen; expected by a model, not a guarantee",
+    }
+    entries = [(said, box.format(kind)) for kind, said in words.items() if kind in kinds]
+    if cut:
+        entries.append(("cut", f'{box.format("bar")}<path class="cut" d="M10 8L18 -8"/>'))
+    return _entries(y, entries)
+
+
 def _mark(cell: Cell, axis: Axis) -> str:
     middle = _ROW / 2
     if cell.impossible:
@@ -196,6 +309,11 @@ def _legend(y: float, some_dominated: bool, some_impossible: bool) -> str:
         entries.append(("interval reaches zero", f"{whisker}{dot}"))
     if some_impossible:
         entries.append(("impossible by definition", _text(14, 4, "–", "soft", anchor="middle")))
+    return _entries(y, entries)
+
+
+def _entries(y: float, entries: list[tuple[str, str]]) -> str:
+    """Return the marks of a legend, each with its words behind it."""
     parts: list[str] = []
     x = float(_MARGIN)
     for words, mark in entries:

@@ -95,7 +95,8 @@ def expected_bytes(plan: Plan) -> int:
     Both formats of every table, at most one line of text a cell and a few numbers, and the report, which
     shows a few hundred cells of each. Reads no data.
     """
-    size = 1 << 17
+    # The manifest and the report name each measured part and its law.
+    size = (1 << 17) + 1_000 * len(plan.measured)
     for margin in plan.workload:
         domain = plan.domain.project(margin)
         line = sum(_longest_label(domain, attribute) + 3 for attribute in margin) + 80

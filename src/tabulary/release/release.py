@@ -151,7 +151,9 @@ class Release:
         )
         tables = tuple(self)
         names = file_names(self.margins)
-        files: dict[str, bytes] = {REPORT: report_html(self.plan, tables, imprint).encode()}
+        files: dict[str, bytes] = {
+            REPORT: report_html(self.plan, tables, imprint, self.reconstruction).encode()
+        }
         for table in tables:
             csv_name, parquet_name = names[table.margin]
             arrow = arrow_table(table, self.plan)

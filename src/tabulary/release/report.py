@@ -1,23 +1,34 @@
 """The report: a release for people to read, as one page of HTML that needs nothing else."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby, islice, product
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from tabulary.core.basis import coefficients
 from tabulary.core.domain import Margin
 from tabulary.core.exact import show_fraction
 from tabulary.noise import IntegerNoise
-from tabulary.planning import Plan
-from tabulary.release.figure import STYLE, Axis, Cell, cells_of, show_count, whisker_glyph, whisker_svg
+from tabulary.planning import MeasuredMargin, Plan
+from tabulary.planning.comparison import compare_plans, measured_values, request_of
+from tabulary.planning.plan import CONSTRAINED
+from tabulary.release.figure import (
+    STYLE,
+    Axis,
+    Cell,
+    cells_of,
+    comparison_svg,
+    show_count,
+    whisker_glyph,
+    whisker_svg,
+)
 from tabulary.release.formats import file_names
-from tabulary.release.manifest import SCHEMA, Imprint
+from tabulary.release.manifest import SCHEMA, Fact, Imprint
 from tabulary.release.promise import promise_of
 from tabulary.release.table import ReleasedTable
 
@@ -26,6 +37,12 @@ MOST_CELLS = 400
 
 MOST_TABLES = 60
 """The most tables that a report shows; the folder has them all."""
+
+MOST_MEASURED = 200
+"""The most measured parts that a report lists; the manifest has them all."""
+
+MOST_COMPARED = (500, 500_000)
+"""The most tables, and cells of them, for which a report compares all mechanisms."""
 
 _MOST_PICTURED = 60
 _MOST_COLUMNS = 12
@@ -78,6 +95,7 @@ class AccuracyRow:
     standard_error: str
     half_width: float
     dominated: int
+    published_error: str
 
 
 @dataclass(frozen=True)
@@ -91,8 +109,26 @@ class NoiseRow:
     standard_deviation: str
 
 
-def report_html(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> str:
-    """Return the report as a self-contained page: no script, no request, light and dark, ready to print."""
+@dataclass(frozen=True)
+class ComparisonView:
+    """The expected errors of all mechanisms as the report shows them; no picture where they were not compared."""
+
+    picture: Markup
+    reason: str
+    refusals: tuple[tuple[str, str], ...] = ()
+
+
+def report_html(
+    plan: Plan,
+    tables: Sequence[ReleasedTable],
+    imprint: Imprint,
+    reconstruction: Mapping[str, Fact] | None = None,
+) -> str:
+    """Return the report as a self-contained page: no script, no request, light and dark, ready to print.
+
+    `reconstruction` holds what the reconstruction said about itself.
+    """
+    facts = reconstruction or {}
     names = file_names(plan.workload.margins)
     views = [
         _view(table, f"table-{i}", names[table.margin][0]) for i, table in enumerate(tables[:MOST_TABLES], 1)
@@ -104,10 +140,17 @@ def report_html(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -
         schema=SCHEMA,
         promise=promise_of(plan),
         raised=_raised,
-        measured=[_noise_row(plan, m.margin, m.noise) for m in plan.measured],
+        measured=[_noise_row(plan, i) for i in range(min(len(plan.measured), MOST_MEASURED))],
+        measured_left_out=max(len(plan.measured) - MOST_MEASURED, 0),
         mechanism=_mechanism(plan),
         afterwards=_afterwards(plan),
+        biased=_biased(plan, facts),
+        rounded=_rounded(plan, facts),
         accuracy=_accuracy(plan, tables),
+        compared=_comparison(plan),
+        linear=plan.reconstruct == "none",
+        known="as planned" if plan.reconstruct == "shrink" else "as measured",
+        non_negative=plan.reconstruct in (*CONSTRAINED, "shrink"),
         views=views,
         left_out=len(tables) - len(views),
         any_negative=any(bool((table.counts < 0).any()) for table in tables),
@@ -213,28 +256,71 @@ def _accuracy(plan: Plan, tables: Sequence[ReleasedTable]) -> list[AccuracyRow]:
                 standard_error=f"{expected.standard_error:,.2f}",
                 half_width=expected.half_width,
                 dominated=int(dominated.sum()),
+                published_error=f"{_root_mean_square(table):,.2f}",
             )
         )
     return rows
 
 
-def _noise_row(plan: Plan, margin: Margin, noise: IntegerNoise) -> NoiseRow:
+def _root_mean_square(table: ReleasedTable) -> float:
+    """Return the standard error of a published table over its possible cells."""
+    deviations = table.standard_errors
+    possible = deviations > 0
+    return float(np.sqrt(np.mean(deviations[possible] ** 2))) if possible.any() else 0.0
+
+
+def _noise_row(plan: Plan, position: int) -> NoiseRow:
+    part = plan.measured[position]
+    law, formula = _law(part.noise)
+    deviation = math.sqrt(plan.noise_variances[position])
+    return NoiseRow(_part_name(part), measured_values(plan, part), law, formula, f"{deviation:,.2f}")
+
+
+def _part_name(part: MeasuredMargin) -> str:
+    """Return what was measured: a table, or what of it is left without the averages over some attributes."""
+    name = table_name(part.margin)
+    if not part.centred:
+        return name
+    if part.centred == part.margin:
+        return f"{name}, differences from the average"
+    return f"{name}, differences from the average over {_listed(part.centred)}"
+
+
+def _law(noise: IntegerNoise) -> tuple[str, Markup]:
     described = noise.describe()
-    law, formula = described["family"].replace("-", " "), Markup("")
-    if described["family"] == "discrete-laplace":
-        law = f"discrete Laplace, scale {_short(described['scale'])}"
-        formula = Markup("P(k) ∝ e<sup>−|k| / scale</sup>")
-    elif described["family"] == "discrete-gaussian":
-        law = f"discrete Gaussian, σ² = {_short(described['variance_parameter'])}"
-        formula = Markup("P(k) ∝ e<sup>−k² / (2σ²)</sup>")
-    elif described["family"] == "rounded-gaussian":
-        law = f"rounded Gaussian, σ² = {_short(described['variance_parameter'])}"
-        formula = Markup("k = round(x), density ∝ e<sup>−x² / (2σ²)</sup>")
-    if plan.query == "counts":
-        numbers = plan.domain.cells(margin) - int(plan.domain.impossible(margin).sum())
-    else:
-        numbers = coefficients(plan.measured_domain.shape_of(margin))
-    return NoiseRow(table_name(margin), numbers, law, formula, f"{math.sqrt(noise.variance):,.2f}")
+    match described["family"]:
+        case "discrete-laplace":
+            law = f"discrete Laplace, scale {_short(described['scale'])}"
+            return law, Markup("P(k) ∝ e<sup>−|k| / scale</sup>")
+        case "discrete-gaussian":
+            law = f"discrete Gaussian, σ² = {_short(described['variance_parameter'])}"
+            return law, Markup("P(k) ∝ e<sup>−k² / (2σ²)</sup>")
+        case "rounded-gaussian":
+            law = f"rounded Gaussian, σ² = {_short(described['variance_parameter'])}"
+            return law, Markup("k = round(x), density ∝ e<sup>−x² / (2σ²)</sup>")
+    return described["family"].replace("-", " "), Markup("")
+
+
+@lru_cache(maxsize=16)
+def _comparison(plan: Plan) -> ComparisonView:
+    """Return the expected errors of all mechanisms for a plan's tables, from the plan alone."""
+    tables, cells = MOST_COMPARED
+    if len(plan.workload) > tables or sum(map(plan.domain.cells, plan.workload)) > cells:
+        return ComparisonView(
+            Markup(""),
+            "For so many tables this page does not compare the mechanisms, which would take long. "
+            "`tabulary plan --compare` does.",
+        )
+    try:
+        compared = compare_plans(request_of(plan), planned=plan, shrunk=False)
+    except Exception:
+        # The tables are measured and paid for by now: a picture of what else might have been must not lose them.
+        return ComparisonView(Markup(""), "The mechanisms could not be compared for this page.")
+    return ComparisonView(
+        picture=Markup(comparison_svg(compared, standalone=False)),
+        reason=compared.reason,
+        refusals=tuple((refusal.name, refusal.reason) for refusal in compared.refusals),
+    )
 
 
 def _mechanism(plan: Plan) -> str:
@@ -263,6 +349,13 @@ def _mechanism(plan: Plan) -> str:
                 "how the counts differ between the levels of every attribute and combination of attributes. "
                 "Every table is computed from them, so all of them agree."
             )
+        case "residual":
+            return (
+                "Measured were parts of the tables, each once, and each with the share of the budget that serves all "
+                "of them best: tables of few attributes, and what combinations of attributes add to those. Every "
+                "table is computed from all parts that tell about it, weighted by their noise."
+                + (" All of them agree." if plan.reconstruct == "none" else "")
+            )
     return f"The tables were measured by the mechanism “{plan.mechanism}”."
 
 
@@ -276,6 +369,13 @@ def _afterwards(plan: Plan) -> str:
         return (
             "Afterwards the total was raised by a constant, so that hardly ever a cell is negative. Every cell is "
             "too large by the same amount on average; the stated errors include that."
+        )
+    if plan.reconstruct == "shrink":
+        return (
+            "Afterwards the tables were shrunk: of what a combination of attributes adds to smaller tables, only as "
+            "much was kept as can be told from noise. The rest follows from the smaller tables, the base: for two "
+            "attributes that is independence, or dependence through a third one. The published tables are non-negative "
+            "and agree with each other. That spends no privacy."
         )
     what = {
         "least-squares": "the non-negative table nearest to what was measured, in units of the noise",
@@ -291,6 +391,53 @@ def _afterwards(plan: Plan) -> str:
         "and reconstructing it again many times, and include that bias; the accuracy table below is what was "
         "expected of the plain measurements."
     )
+
+
+def _biased(plan: Plan, facts: Mapping[str, Fact]) -> str:
+    """Return what a reader of shrunk tables must know of their bias."""
+    if plan.reconstruct != "shrink":
+        return ""
+    said = [
+        "These tables are biased towards their base: what could not be told from noise is missing in them."
+    ]
+    if "bias_share" in facts:
+        said.append(
+            f"Of the squared error expected of what combinations of attributes add, about "
+            f"{100 * float(facts['bias_share']):.0f} % is bias, which does not average out over many cells."
+        )
+    if facts.get("independence_mixed_in"):
+        said.append(
+            f"To let the tables agree, {100 * float(facts['independence_mixed_in']):.0f} % of independence was mixed "
+            "into all of them."
+        )
+    repetitions = f", in {facts['repetitions']:,} repetitions" if facts.get("repetitions") else ""
+    said.append(
+        "The standard errors and intervals of these tables are simulated from this release alone"
+        f"{repetitions}, and include that bias. "
+        "An association that seems absent here may only be weaker than the noise. Whoever needs unbiased tables, for "
+        'a test or a model, should ask for a release with reconstruct = "none".'
+    )
+    return " ".join(said)
+
+
+def _rounded(plan: Plan, facts: Mapping[str, Fact]) -> str:
+    """Return how shrunk tables became whole, with how far their cells moved."""
+    if plan.reconstruct != "shrink":
+        return ""
+    if plan.rounding == "none":
+        left = float(facts.get("largest_difference", 0.0))
+        return f"Where two tables share attributes, their sums differ by {left:.1g} at most." if left else ""
+    how = {
+        "margins": "The tables were then rounded at random to whole numbers with the same rounded margins",
+        "population": "The tables were then counted from one population of whole records that comes near to them",
+    }.get(str(facts.get("method")), "The tables were then made whole")
+    moved = (
+        f": no count moved by more than {float(facts['largest_move']):.3g}, and {float(facts['rms_move']):.2g} is the "
+        "root mean square of the moves, which the stated errors include"
+        if "largest_move" in facts and "rms_move" in facts
+        else ""
+    )
+    return f"{how}, so that they still agree{moved}."
 
 
 def _named(plan: Plan) -> list[str]:

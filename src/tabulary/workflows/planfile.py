@@ -14,6 +14,7 @@ from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidWorkload, TabularyError, listed
 from tabulary.planning import Plan, plan
+from tabulary.planning.comparison import Comparison, Progress, compare_plans, request_of
 
 FORMATS = ("csv", "parquet")
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 class PlanFile:
     """A plan file that was read and understood: the plan, and where the records are.
 
-    Nothing of the records is opened until `records()` is called.
+    Nothing of the records is opened until `records()` is called; `about` is how many the file says there are.
     """
 
     path: Path
@@ -34,6 +35,16 @@ class PlanFile:
     ledger: Path | None = None
     account: str | None = None
     title: str = ""
+    objective: str = "auto"
+    about: int | None = None
+    max_cells: int = MAX_CELLS
+
+    def comparison(self, progress: Progress | None = None) -> Comparison:
+        """Return what every mechanism would make of this file, the plan's own being the chosen one."""
+        request = request_of(
+            self.plan, objective=self.objective, records=self.about, max_cells=self.max_cells
+        )
+        return compare_plans(request, planned=self.plan, progress=progress)
 
     def records(self) -> Records:
         """Return the records that the file names, opened and recoded."""
@@ -68,20 +79,7 @@ def read_plan_file(path: Path) -> PlanFile:
     domain, codings = _domain(attributes, zeros)
     privacy, neighbours = _privacy(privacy_section)
     work, max_cells = _workload(tables, domain)
-    made = _located(
-        path.name,
-        lambda: plan(
-            domain,
-            work,
-            privacy=privacy,
-            neighbours=neighbours,
-            mechanism=mechanism.take("name", str, default="auto"),
-            reconstruct=mechanism.take("reconstruct", str, default="auto"),
-            rounding=mechanism.take("rounding", str, default="none"),
-            max_cells=max_cells,
-        ),
-    )
-    mechanism.done()
+    options = _mechanism(mechanism)
     formats = output.take("formats", list, default=list(FORMATS))
     title = output.take("title", str, default="")
     output.done()
@@ -94,7 +92,23 @@ def read_plan_file(path: Path) -> PlanFile:
     ledger.done()
     if (book is None) != (account is None):
         raise InvalidPlan(f"{ledger.name} needs both `file` and `account`.")
-    return PlanFile(path, made, source, codings, path.parent / book if book else None, account, title)
+    # Last, for it may take a while: what is wrong with the file is said at once.
+    made = _located(
+        path.name,
+        lambda: plan(domain, work, privacy=privacy, neighbours=neighbours, max_cells=max_cells, **options),
+    )
+    return PlanFile(
+        path=path,
+        plan=made,
+        source=source,
+        codings=codings,
+        ledger=path.parent / book if book else None,
+        account=account,
+        title=title,
+        objective=options["objective"],
+        about=options["records"],
+        max_cells=max_cells,
+    )
 
 
 class _Section:
@@ -202,6 +216,19 @@ def _workload(section: _Section, domain: Domain) -> tuple[Workload, int]:
         return Workload(domain, wanted, named)
 
     return _located(section.name, build), max_cells
+
+
+def _mechanism(section: _Section) -> dict[str, Any]:
+    """Return the options of `plan` that the file gives."""
+    options = {
+        "mechanism": section.take("name", str, default="auto"),
+        "reconstruct": section.take("reconstruct", str, default="auto"),
+        "rounding": section.take("rounding", str, default="none"),
+        "objective": section.take("objective", str, default="auto"),
+        "records": section.take("records", int, default=None),
+    }
+    section.done()
+    return options
 
 
 def _bracketed(text: str) -> str:

@@ -85,8 +85,9 @@ def test_an_approximate_promise_takes_the_noise_with_the_smaller_error():
 @given(requests())
 def test_auto_is_never_worse_than_a_single_mechanism(request):
     chosen = tb.plan(**request)
-    for name in ("cells", "margins"):
-        assert chosen.expected_rmse <= tb.plan(**request, mechanism=name).expected_rmse
+    for name in ("cells", "margins", "residual"):
+        # Ties go to the simpler mechanism.
+        assert chosen.expected_rmse <= tb.plan(**request, mechanism=name).expected_rmse * (1 + 1e-8)
 
 
 @given(requests(), st.sampled_from(["cells", "margins"]))
@@ -106,7 +107,8 @@ def test_a_plan_survives_its_description(request, mechanism):
 
 def test_auto_passes_over_an_interior_that_is_too_large():
     domain = tb.Domain({f"x{i}": range(10) for i in range(12)})
-    assert tb.plan(domain, tb.Workload.k_way(domain, 1), privacy=tb.PureDP(1)).mechanism == "margins"
+    # What remains measures each table, and what all of them say of the total is combined.
+    assert tb.plan(domain, tb.Workload.k_way(domain, 1), privacy=tb.PureDP(1)).mechanism == "residual"
 
 
 def test_a_table_above_the_cap_is_refused_with_its_number():

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.core import basis
-from tabulary.reconstruct.maps import ContrastMap, MarginMap
+from tabulary.core.residuals import residual_values
+from tabulary.reconstruct.maps import ContrastMap, MarginMap, ResidualMap
 
 
 @st.composite
@@ -16,7 +17,11 @@ def maps(draw):
     shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
     every = [s for k in range(len(shape) + 1) for s in combinations(range(len(shape)), k)]
     sets = tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=5, unique=True)))
-    return draw(st.sampled_from([ContrastMap, MarginMap]))(shape, sets)
+    kind = draw(st.sampled_from([ContrastMap, MarginMap, ResidualMap]))
+    if kind is ResidualMap:
+        centred = [draw(st.sampled_from(s).map(lambda axis: (axis,)) | st.just(s)) if s else () for s in sets]
+        return ResidualMap(shape, tuple(zip(sets, centred, strict=True)))
+    return kind(shape, sets)
 
 
 def a_table(shape, seed):
@@ -45,12 +50,20 @@ def test_the_adjoint_is_the_transpose(linear_map, seed):
 def test_what_is_measured_of_a_set_depends_on_its_margin_alone(linear_map, seed):
     table = a_table(linear_map.shape, seed)
     axes = range(len(linear_map.shape))
-    sets = linear_map.sets if isinstance(linear_map, ContrastMap) else linear_map.margins
+    match linear_map:
+        case ContrastMap():
+            sets = [(s, ()) for s in linear_map.sets]
+        case MarginMap():
+            sets = [(s, ()) for s in linear_map.margins]
+        case _:
+            sets = linear_map.parts
     expected = []
-    for s in sets:
+    for s, centred in sets:
         margin = np.asarray(table.sum(axis=tuple(i for i in axes if i not in s)))
         if isinstance(linear_map, ContrastMap):
             margin = basis.contrasts(margin)[(slice(1, None),) * margin.ndim]
+        elif isinstance(linear_map, ResidualMap):
+            margin = residual_values(margin.astype(np.int64), [s.index(axis) for axis in centred])
         expected.append(np.asarray(margin).reshape(-1))
     assert (linear_map.forward(table) == np.concatenate(expected)).all()
 

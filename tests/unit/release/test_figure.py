@@ -4,9 +4,13 @@ from xml.etree import ElementTree
 import pytest
 
 from tabulary.core.domain import Domain
+from tabulary.core.privacy import ApproxDP, Neighbours, PureDP
+from tabulary.core.workload import Workload
 from tabulary.errors import InvalidTable
+from tabulary.planning.comparison import compare_plans, show_error
+from tabulary.planning.direct import Request
 from tabulary.release import Release, whisker_svg
-from tabulary.release.figure import Axis, Cell, show_count
+from tabulary.release.figure import STYLE, Axis, Cell, comparison_svg, show_count
 from tests.unit.release.releases import a_release
 
 
@@ -79,3 +83,71 @@ def test_ticks_are_few_round_and_within_the_axis(low, high):
 )
 def test_noise_dominates_when_the_interval_reaches_zero(count, width, dominated):
     assert Cell(count, width).noise_dominates is dominated
+
+
+def compared(privacy=None, **options):
+    domain = Domain({"sex": ["F", "M"], "age": range(20), "job": range(30), "town": range(40)})
+    return compare_plans(
+        Request(Workload.k_way(domain, 2), privacy or PureDP(1), Neighbours(), max_cells=10_000, **options)
+    )
+
+
+def bars(svg):
+    """The kind and the length of each bar, from the top."""
+    drawn = svg.split("</style>")[-1].split('<rect class="paper"')[1]
+    found = re.findall(r'<rect class="([^"]*)" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)
+    return [(kind, float(width)) for kind, _, width in found]
+
+
+@pytest.mark.parametrize("privacy", [PureDP(1), ApproxDP(1, 1e-9)])
+def test_a_comparison_shows_every_mechanism_with_its_error_and_fills_the_chosen_one(privacy):
+    comparison = compared(privacy)
+    svg = comparison_svg(comparison)
+    shown = " ".join(texts(svg))
+    for row in comparison.best():
+        assert row.name in shown
+        assert show_error(row.error) in shown
+    for refusal in comparison.refusals:
+        assert refusal.name in shown
+    filled = [number for number, (kind, _) in enumerate(bars(svg)) if kind == "bar chosen"]
+    assert filled == [comparison.best().index(comparison.chosen)]
+    noise = "" if privacy == PureDP(1) else f" ({comparison.chosen.noise})"
+    assert f"{comparison.chosen.name}{noise}, chosen" in shown
+
+
+def test_bars_are_as_long_as_their_errors_until_they_are_cut():
+    comparison = compared()
+    rows, drawn = comparison.best(), bars(comparison_svg(comparison))
+    unit = drawn[0][1] / rows[0].error
+    whole = [row for row in rows if row.error <= 6 * rows[0].error]
+    assert 1 < len(whole) < len(rows)
+    for row, (_, length) in zip(rows, drawn, strict=True):
+        assert length == pytest.approx(unit * min(row.error, 6 * rows[0].error), abs=0.02)
+    cuts = comparison_svg(comparison).split("</style>")[1].count('class="cut"')
+    # Once for each bar and once in the legend.
+    assert cuts == len(rows) - len(whole) + 1
+
+
+def test_what_a_model_expects_is_dashed_and_says_so():
+    comparison = compared(reconstruct="shrink", objective="shrink")
+    svg = comparison_svg(comparison)
+    assert [kind for kind, _ in bars(svg)].count("bar modelled chosen") == 1
+    assert "expected by a model, not a guarantee" in svg
+    assert "dasharray" in STYLE
+
+
+def test_a_comparison_can_be_heard():
+    comparison = compared()
+    picture = ElementTree.fromstring(comparison_svg(comparison))
+    assert picture.get("role") == "img"
+    described = picture.find("{http://www.w3.org/2000/svg}desc").text
+    assert f"{comparison.chosen.name} {show_error(comparison.chosen.error)}, chosen" in described
+    for refusal in comparison.refusals:
+        assert f"{refusal.name} not possible" in described
+
+
+def test_one_possible_mechanism_still_makes_a_picture():
+    domain = Domain({"sex": ["F", "M"], "job": range(3)})
+    near = Neighbours("replace", 1, ("job",))
+    comparison = compare_plans(Request(Workload.k_way(domain, 2), PureDP(1), near), shrunk=False)
+    assert len(bars(comparison_svg(comparison))) == 1

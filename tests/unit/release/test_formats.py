@@ -79,7 +79,7 @@ def test_parquet_says_what_it_is_in_its_own_metadata():
 def test_the_expected_size_is_enough_for_what_is_written(tmp_path):
     domain = Domain({"zone": [f"a rather long name of zone {i}" for i in range(300)], "sex": ["F", "M"]})
     for number, work in enumerate(["[sex]", "[zone]", "[zone sex]", "[zone][sex][zone sex]"]):
-        release = a_release(domain, work)
+        release = a_release(domain, work, mechanism="margins")
         release.save(tmp_path / str(number))
         written = sum(p.stat().st_size for p in (tmp_path / str(number)).rglob("*") if p.is_file())
         assert written <= expected_bytes(release.plan)

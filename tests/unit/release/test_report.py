@@ -1,14 +1,18 @@
 import re
+import sys
 from html.parser import HTMLParser
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
+from tabulary.planning import SimulatedErrors, plan, plan_from_description
+from tabulary.planning.comparison import compare_plans, request_of, show_error
 from tabulary.release import Release
 from tabulary.release.manifest import Imprint
-from tabulary.release.report import MOST_TABLES, report_html
+from tabulary.release.report import MOST_MEASURED, MOST_TABLES, report_html
 from tests.unit.release.releases import a_release
 
 IMPRINT = Imprint(title="", date="2026-01-31", software="1.2.3")
@@ -16,7 +20,7 @@ VOID = {"meta", "br", "line", "path", "circle", "rect"}
 
 
 def page_of(release, imprint=IMPRINT):
-    return report_html(release.plan, tuple(release), imprint)
+    return report_html(release.plan, tuple(release), imprint, release.reconstruction)
 
 
 class Page(HTMLParser):
@@ -152,3 +156,107 @@ def test_the_page_names_the_law_of_the_noise(privacy, words):
 
 def test_the_template_is_part_of_the_package():
     assert (files("tabulary.release") / "templates" / "report.html.j2").is_file()
+
+
+SIZES = Domain({"sex": ["F", "M"], "age": range(20), "job": range(30)})
+FACTS = {
+    "bias_share": 0.634,
+    "largest_difference": 2e-7,
+    "independence_mixed_in": 0.02,
+    "errors": "simulated, bias included",
+    "repetitions": 50,
+}
+WHOLE = {"method": "margins", "largest_move": 1.75, "rms_move": 0.3733, "total": 12_345}
+
+
+def a_shrunk_release(facts=FACTS, rounding="none"):
+    planned = plan(SIZES, "[sex age][age job]", privacy=PureDP(1), reconstruct="shrink", rounding=rounding)
+    shapes = {margin: SIZES.shape_of(margin) for margin in planned.workload}
+    kind = float if rounding == "none" else int
+    errors = {m: SimulatedErrors(np.full(s, 3.0), np.full(s, 6.0)) for m, s in shapes.items()}
+    counts = {m: np.full(s, 20, dtype=kind) for m, s in shapes.items()}
+    return Release.from_counts(planned, counts, errors=errors, reconstruction=facts)
+
+
+def test_the_page_of_shrunk_tables_says_that_they_are_biased_and_by_how_much():
+    words = words_of(a_shrunk_release())
+    assert "These tables are biased towards their base" in words
+    assert "about 63 % is bias" in words
+    assert "simulated from this release alone, in 50 repetitions" in words
+    assert 'reconstruct = "none"' in words
+    assert "2 % of independence was mixed into all of them" in words
+    assert "their sums differ by 2e-07 at most" in words
+    assert "Standard error as planned" in words
+    assert "what the planning model expected of shrunk tables of about 100,000 records" in words
+    assert "Standard error as published" in words
+    assert "This release has none: its tables were made non-negative" in words
+
+
+def test_the_page_of_whole_shrunk_tables_says_how_far_counts_moved():
+    words = words_of(a_shrunk_release(FACTS | WHOLE, "controlled"))
+    assert "no count moved by more than 1.75, and 0.37 is the root mean square" in words
+    counted = words_of(a_shrunk_release(FACTS | WHOLE | {"method": "population"}, "controlled"))
+    assert "counted from one population of whole records" in counted
+
+
+def test_a_page_without_facts_of_the_shrinkage_still_says_that_it_is_biased():
+    words = words_of(a_shrunk_release({}))
+    assert "These tables are biased towards their base" in words
+    assert "%" not in words[words.index("Biased on purpose") :].split("What was measured")[0]
+
+
+def test_linear_tables_are_not_called_biased():
+    words = words_of(a_release())
+    assert "Biased on purpose" not in words
+    assert "as published" not in words
+
+
+def test_residuals_are_named_by_what_was_taken_out():
+    binary = Domain({"a": "xy", "b": "xy", "c": range(5)})
+    planned = plan(binary, "[a b][b c]", privacy=ZCDP(1), mechanism="residual")
+    release = Release.from_counts(planned, {m: np.zeros(binary.shape_of(m)) for m in planned.workload})
+    words = words_of(release)
+    assert "Measured were parts of the tables" in words
+    assert "b by c, differences from the average 5" in words
+
+
+@pytest.mark.parametrize("privacy", [PureDP(1), ApproxDP(1, 1e-9), ZCDP("1/8")])
+def test_the_page_shows_the_expected_error_of_every_mechanism_and_why_one_was_chosen(privacy):
+    planned = plan(SIZES, "[sex age][age job]", privacy=privacy)
+    release = Release.from_counts(
+        planned,
+        {m: np.zeros(SIZES.shape_of(m), dtype=int if planned.whole else float) for m in planned.workload},
+    )
+    words = words_of(release)
+    compared = compare_plans(request_of(planned), planned=planned, shrunk=False)
+    assert compared.reason in words
+    for row in compared.best():
+        assert show_error(row.error) in words
+    for refusal in compared.refusals:
+        assert refusal.reason in words
+
+
+def test_why_is_derived_from_the_plan_that_a_reader_of_the_folder_has():
+    release = a_release()
+    again = plan_from_description(release.plan.describe())
+    assert report_html(again, tuple(release), IMPRINT, release.reconstruction) == page_of(release)
+
+
+def test_a_release_of_very_many_tables_is_not_compared_and_says_how_to():
+    domain = Domain({f"x{i}": "pq" for i in range(33)})
+    work = "".join(f"[x{i} x{j}]" for i in range(33) for j in range(i))
+    html = page_of(a_release(domain, work, mechanism="margins"))
+    words = " ".join(Page(html).text.split())
+    assert "`tabulary plan --compare` does" in words
+    assert "Expected error of every mechanism" not in html
+    assert f"And {33 * 16 - MOST_MEASURED} more parts" in words
+
+
+def test_a_comparison_that_fails_does_not_lose_a_release_that_is_paid_for(monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sys.modules["tabulary.release.report"], "compare_plans", fail)
+    # A plan that no other test has shown, for what was compared once is remembered.
+    release = a_release(work="[sex]", privacy=PureDP("17/19"))
+    assert "The mechanisms could not be compared for this page." in words_of(release)

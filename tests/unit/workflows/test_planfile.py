@@ -100,6 +100,14 @@ def test_weights_name_margins_by_their_attributes(read):
         ('margins = "[sex age]"', 'margins = "[sex age]"\nweights = { "ward" = 3 }'),
         ('margins = "[sex age]"', 'margins = "[sex age]"\nweights = { "sex age" = 0 }'),
         ("[privacy]", '[mechanism]\nname = "magic"\n[privacy]'),
+        ("[privacy]", '[mechanism]\nobjective = "min"\n[privacy]'),
+        ("[privacy]", "[mechanism]\nobjective = 3\n[privacy]"),
+        ("[privacy]", '[mechanism]\nobjektive = "max"\n[privacy]'),
+        ("[privacy]", "[mechanism]\nrecords = 0\n[privacy]"),
+        ("[privacy]", '[mechanism]\nrecords = "many"\n[privacy]'),
+        ("[privacy]", "[mechanism]\nrecords = true\n[privacy]"),
+        ("[privacy]", '[mechanism]\nname = "margins"\nreconstruct = "shrink"\n[privacy]'),
+        ("[privacy]", '[mechanism]\nreconstruct = "shrink"\nrounding = "nearest"\n[privacy]'),
         ("[privacy]", '[output]\nformats = ["pdf"]\n[privacy]'),
         ("[privacy]", '[ledger]\nfile = "x"\n[privacy]'),
         ("[privacy]", '[privacy]\nneighbours = "cousins"'),
@@ -120,3 +128,59 @@ def test_an_absent_or_unreadable_plan_file_is_refused(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidPlan, match="UTF-8"):
         read_plan_file(tmp_path / "bytes.toml")
+
+
+MANY = """
+[data]
+source = "people.csv"
+[domain.age]
+bins = [0, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80]
+[domain.ward]
+levels = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+[domain.job]
+levels = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+[privacy]
+rho = 0.01
+[tables]
+k_way = 2
+[mechanism]
+"""
+
+
+def test_residuals_an_objective_and_shrinkage_are_asked_for_by_name(read):
+    even = read(MANY + 'name = "residual"\nobjective = "max"').plan
+    best = read(MANY + 'name = "residual"').plan
+    assert even.mechanism == best.mechanism == "residual"
+    assert even.expected_max < best.expected_max
+    assert even.expected_rmse > best.expected_rmse
+    shrunk = read(MANY + 'reconstruct = "shrink"').plan
+    assert (shrunk.mechanism, shrunk.reconstruct) == ("residual", "shrink")
+    assert read(MANY + 'name = "residual"\nobjective = "shrink"').plan.measured == shrunk.measured
+
+
+def test_the_number_of_records_spreads_the_budget_for_shrinkage_and_changes_no_promise(read):
+    few = read(MANY + 'reconstruct = "shrink"\nrecords = 500')
+    usual = read(MANY + 'reconstruct = "shrink"')
+    assert few.plan.measured != usual.plan.measured
+    assert few.plan.privacy == usual.plan.privacy
+    assert few.plan.loss == usual.plan.loss
+    assert read(MANY + "records = 500").plan == read(MANY).plan
+
+
+@pytest.mark.parametrize(
+    "options", ["", 'name = "margins"', 'objective = "max"', 'reconstruct = "shrink"\nrecords = 500']
+)
+def test_a_comparison_has_the_plan_of_the_file_as_the_chosen_one(read, options):
+    planned = read(MANY + options)
+    compared = planned.comparison()
+    assert compared.chosen.mechanism == planned.plan.mechanism
+    assert compared.chosen.reconstruct == planned.plan.reconstruct
+    assert compared.objective == ("max" if "max" in options else "rmse")
+    # The better one for the objective, not merely the named one.
+    assert ("was asked for" in compared.reason) is ("margins" in options)
+
+
+def test_what_is_wrong_with_a_file_is_said_before_anything_is_planned(read, monkeypatch):
+    monkeypatch.setattr("tabulary.workflows.planfile.plan", lambda *_, **__: pytest.fail("it was planned"))
+    with pytest.raises(InvalidPlan, match="unknown key"):
+        read(MANY + "\n[ledger]\nbook = 3")

@@ -1,0 +1,155 @@
+r"""The errors of shrunk tables, from the release alone: by simulation, and in closed form where there is no time.
+
+Taking the shrunk tables for the truth would be too kind: they are smoother than the truth, and what shrinkage loses
+is just what they no longer have. So the truth is drawn from what the measurements leave open: the shrunk tables plus
+interactions with the posterior spread of each cell. It is measured again, with normal noise of the stated variance on
+every residual, and shrunk again; how far that is from the drawn truth is how far the published tables may be from the
+real one, bias included. It reads no data and spends no budget.
+
+Few repetitions say little about one cell, and much about all of them. In closed form, a table that is scaled to those
+of its subsets has relative errors that add up over these:
+
+    var(t_A) ≈ t_A² Σ_{R ⊆ A} u_R / t_R²,
+
+u_R the posterior variance of the interaction, for single attributes and the total that of the noise. This says how
+errors are shared out among the cells; how large they are, tables of each order by themselves, the repetitions say.
+The stated variance is the mean of both, in which the closed form counts as five repetitions. So there is an answer
+after none, and after fifty it is a simulation.
+
+What it rests on: the broad prior for the strength of interactions, and that within a table they grow with the base.
+Over all cells the intervals hold about as often as they claim; in large cells that depart from their base by themselves
+they hold less (`docs/explanation/shrinkage.md` has the measured coverage).
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.domain import Margin
+from tabulary.core.residuals import centre
+from tabulary.noise import Entropy
+from tabulary.planning import ErrorLaw, Plan, SimulatedErrors
+from tabulary.planning.accuracy import normal_quantile
+from tabulary.reconstruct.shrink import Shrinkage, Shrunken
+
+Floats = NDArray[np.float64]
+
+REPETITIONS = 50
+FEWEST = 10
+"""With fewer repetitions the errors are said to be of the closed form."""
+CONFIDENCE = 0.95
+
+# As how many repetitions the closed form counts.
+_CLOSED = 5
+
+
+def simulated_shrink_errors(
+    plan: Plan, shrinkage: Shrinkage, shrunken: Shrunken, entropy: Entropy, *, seconds: float
+) -> tuple[dict[Margin, ErrorLaw], int]:
+    """Return the law of the errors of every wanted table and how many repetitions it rests on.
+
+    As many as the given seconds allow, fifty at most; perhaps none.
+    """
+    normal = np.random.Generator(np.random.PCG64(entropy.words(4).tolist())).standard_normal
+    wanted = plan.workload.margins
+    squares = {margin: np.zeros(plan.domain.shape_of(margin)) for margin in wanted}
+    start = time.monotonic()
+    done = 0
+    # Another one is begun if at the pace so far it ends in time.
+    while done < REPETITIONS and (time.monotonic() - start) * (done + 1) < seconds * max(done, 1):
+        error = _one_error(shrinkage, shrunken, normal)
+        for margin, own in squares.items():
+            own += shrinkage.held(error, margin) ** 2
+        done += 1
+    variances = _combined(squares, closed_variances(shrinkage, shrunken, wanted), done)
+    # A deviation from few repetitions is itself uncertain: Student's law.
+    quantile = student_quantile(CONFIDENCE, _CLOSED + done)
+    return {margin: _law(plan, margin, own, quantile) for margin, own in variances.items()}, done
+
+
+def closed_variances(
+    shrinkage: Shrinkage, shrunken: Shrunken, margins: Sequence[Margin]
+) -> dict[Margin, Floats]:
+    """Return the variance of the error of each cell in closed form: relative errors of the subsets, added up."""
+    relative: dict[Margin, tuple[Floats, Floats]] = {}
+    found: dict[Margin, Floats] = {}
+    for margin in margins:
+        table = shrinkage.held(shrunken.tables, margin)
+        variance = np.zeros(table.shape)
+        for order in range(len(margin) + 1):
+            for s in combinations(margin, order):
+                if s not in relative:
+                    relative[s] = _relative(shrinkage, shrunken, s)
+                shape = [k if a in s else 1 for a, k in zip(margin, table.shape, strict=True)]
+                ratio, nothing = (part.reshape(shape) for part in relative[s])
+                # Where the subset has nobody, there is no share of it to take: an even one.
+                variance += ratio * table**2 + nothing * (math.prod(shape) / table.size) ** 2
+        found[margin] = variance
+    return found
+
+
+def _relative(shrinkage: Shrinkage, shrunken: Shrunken, s: Margin) -> tuple[Floats, Floats]:
+    """Return the squared relative error of each cell that has anybody, and the squared error of the others."""
+    table = shrinkage.held(shrunken.tables, s)
+    squared = shrunken.spreads[s] ** 2 if len(s) > 1 else np.full(table.shape, shrinkage.noise(s))
+    some = table > 0
+    ratio = np.divide(squared, table**2, out=np.zeros(table.shape), where=some)
+    return ratio, np.where(some, 0.0, squared)
+
+
+def _combined(
+    squares: Mapping[Margin, Floats], closed: Mapping[Margin, Floats], done: int
+) -> dict[Margin, Floats]:
+    """Return the mean of the simulated and the closed variances; the latter are as large as the former by order."""
+    if not done:
+        return dict(closed)
+    scales = {}
+    for order in {len(margin) for margin in squares}:
+        alike = [margin for margin in squares if len(margin) == order]
+        simulated = sum(float(squares[margin].sum()) for margin in alike) / done
+        expected = sum(float(closed[margin].sum()) for margin in alike)
+        scales[order] = simulated / expected if expected > 0 else 1.0
+    return {
+        margin: (own + _CLOSED * scales[len(margin)] * closed[margin]) / (done + _CLOSED)
+        for margin, own in squares.items()
+    }
+
+
+def _one_error(
+    shrinkage: Shrinkage, shrunken: Shrunken, normal: Callable[[tuple[int, ...]], Floats]
+) -> dict[Margin, Floats]:
+    """Return the errors of one repetition, on the maximal margins."""
+    truth = shrinkage.drawn(shrunken, normal)
+    measured = {}
+    for s in shrinkage.sets:
+        exact = shrinkage.held(truth, s)
+        # Centred, white noise of variance σ² has the covariance σ² P of the estimate.
+        measured[s] = centre(exact + math.sqrt(shrinkage.variances[s]) * normal(exact.shape))
+    again = shrinkage.tables(measured, rough=True)
+    return {m: again.tables[m] - truth[m] for m in shrinkage.maximal}
+
+
+def student_quantile(confidence: float, freedom: int) -> float:
+    """Return the half-width of a central interval of Student's law, for five degrees of freedom and more.
+
+    The expansion of Cornish and Fisher to second order in 1/freedom, within 1 % there.
+
+    >>> round(student_quantile(0.95, 5), 2), round(student_quantile(0.95, 55), 2)
+    (2.55, 2.0)
+    """
+    z = normal_quantile(confidence)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return z + first / freedom + second / freedom**2
+
+
+def _law(plan: Plan, margin: Margin, squared: Floats, quantile: float) -> SimulatedErrors:
+    impossible = plan.domain.impossible(margin)
+    # A cell that no repetition moved is not exact; only an impossible one is. It may be off by a person.
+    deviations = np.where(impossible, 0.0, np.maximum(np.sqrt(squared), 0.5))
+    widths = np.where(impossible, 0.0, np.maximum(quantile * deviations, 1.0))
+    return SimulatedErrors(deviations, widths, CONFIDENCE)
