@@ -128,7 +128,7 @@ def wins_picture() -> alt.TopLevelMixin:
         ),
         by="population",
         kinds=list(dict.fromkeys(row["population"] for row in rows)),
-        title="Shrinkage wins most where noise is large, and comes to nothing where it is small",
+        title="Shrinkage wins where cells are small against their noise, and changes nothing elsewhere",
         subtitle="Tables of up to two attributes of generated populations; above 1 the shrunk tables are nearer.",
         rule=1.0,
     )

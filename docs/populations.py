@@ -46,9 +46,9 @@ class Population:
         return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(float)
 
 
-def populations() -> Iterator[Population]:
+def populations(seed: int = 7) -> Iterator[Population]:
     """Yield generated populations of shapes that differ in every way that matters to shrinkage."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed)
     yield _population("sparse", (20, 30, 40, 25, 35), lambda k: _classes(k, 5_000, 1.5, 0.3, rng))
     yield _population("dense, few levels", (2, 3, 4, 2, 3, 4), lambda k: _classes(k, 200_000, 0.5, 2.0, rng))
     yield _population("independent", (2, 5, 10, 20, 30), lambda k: _independent(k, 50_000, rng))

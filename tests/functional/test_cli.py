@@ -166,8 +166,8 @@ def test_show_gives_csv_to_a_program(demo_folder, capsys):
     assert run(["show", str(folder), "sex", "--format", "csv", "--confidence", "0.9"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     released = tb.Release.load(folder)["sex",]
-    assert [int(row["count"]) for row in rows] == released.counts.tolist()
-    assert [int(row["upper_90"]) for row in rows] == released.interval(0.9)[1].tolist()
+    assert [float(row["count"]) for row in rows] == released.counts.tolist()
+    assert [float(row["upper_90"]) for row in rows] == released.interval(0.9)[1].tolist()
 
 
 def test_show_of_an_absent_table_says_what_there_is(demo_folder, capsys):

@@ -1,6 +1,11 @@
 """What every reconstruction promises, whatever was measured, over random small domains."""
 
 import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,6 +141,120 @@ def test_a_full_table_measured_without_noise_is_rounded_to_itself(mechanism, rec
     assert (found[table.domain.attributes] == table.counts).all()
 
 
+@st.composite
+def shrinkable(draw):
+    """A table of up to five attributes, with margins of up to four of them, of which no full table is made."""
+    shape = draw(
+        st.lists(st.sampled_from((1, 2, 3, 4)), min_size=1, max_size=5).filter(lambda s: math.prod(s) <= 200)
+    )
+    names = [f"x{i}" for i in range(len(shape))]
+    level = st.integers(0, 3)
+    zeros = draw(st.lists(st.dictionaries(st.sampled_from(names), level, min_size=1, max_size=2), max_size=3))
+    zeros = [{a: v % shape[names.index(a)] for a, v in zero.items()} for zero in zeros]
+    try:
+        domain = tb.Domain(dict(zip(names, map(range, shape), strict=True)), zeros)
+    except InvalidDomain:
+        assume(False)
+    every = list(tb.Workload.all_up_to(domain, min(4, len(shape))).margins)
+    wanted = draw(st.lists(st.sampled_from(every), min_size=1, max_size=6, unique=True))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    # Even, uneven, or only a few kinds of people.
+    shares = generator.dirichlet(np.full(domain.size, draw(st.sampled_from([5.0, 0.3, 0.01]))))
+    counts = generator.poisson(draw(st.sampled_from([0.0, 20.0, 3_000.0])) * shares).reshape(domain.shape)
+    counts[domain.impossible(domain.attributes)] = 0
+    return tb.Table(domain, counts), tb.Workload(domain, wanted)
+
+
+SHRUNK = {"mechanism": "residual", "reconstruct": "shrink"}
+shrink_privacies = st.sampled_from([tb.PureDP(1), tb.PureDP("1/20"), tb.ZCDP("1/2"), tb.ApproxDP(1, "1e-9")])
+
+
+@given(shrinkable(), shrink_privacies, seeds)
+@settings(max_examples=60)
+def test_shrunk_tables_agree_with_each_other_and_are_nowhere_negative(drawn, privacy, seed):
+    measurement = measured(drawn, seed, privacy=privacy, **SHRUNK)
+    made = reconstruct(measurement, entropy=SeededEntropy(0), simulation_seconds=0)
+    assert made.tables.keys() == set(measurement.plan.workload.margins)
+    total = float(next(iter(made.tables.values())).sum())
+    for here, there in shared_margins(made.tables):
+        assert np.abs(here - there).max() <= 1e-6 * (1 + total)
+    for margin, counts in made.tables.items():
+        impossible = measurement.plan.domain.impossible(margin)
+        assert np.isfinite(counts).all()
+        assert (counts >= 0).all()
+        assert not counts[impossible].any()
+        law = made.errors[margin]
+        assert np.isfinite(law.standard_errors).all()
+        assert ((law.standard_errors > 0) == ~impossible).all()
+
+
+@given(shrinkable(), shrink_privacies, seeds)
+@settings(max_examples=30)
+def test_shrunk_tables_are_rounded_to_whole_ones_that_agree_to_the_last_person(drawn, privacy, seed):
+    measurement = measured(drawn, seed, privacy=privacy, rounding="controlled", **SHRUNK)
+    found = tables_of(measurement)
+    for here, there in shared_margins(found):
+        assert (here == there).all()
+    for margin, counts in found.items():
+        assert counts.dtype == np.int64
+        assert (counts >= 0).all()
+        assert not counts[measurement.plan.domain.impossible(margin)].any()
+
+
+@given(shrinkable(), shrink_privacies, seeds)
+@settings(max_examples=15)
+def test_shrinkage_reads_the_measurement_and_the_entropy_and_nothing_else(drawn, privacy, seed):
+    table, work = drawn
+    measurement = measured(drawn, seed, privacy=privacy, **SHRUNK)
+    # Another table, and noise that makes up for the difference: the same values were measured.
+    other = tb.Table(table.domain, np.zeros_like(table.counts))
+    again = replace(measured((other, work), seed, privacy=privacy, **SHRUNK), values=measurement.values)
+    one, two = tables_of(measurement, seed=3), tables_of(again, seed=3)
+    for margin, counts in one.items():
+        assert (counts == two[margin]).all()
+
+
+def test_shrunk_tables_of_a_release_are_the_same_in_every_process():
+    code = (
+        "import itertools, numpy as np, tabulary as tb\n"
+        "from tabulary.confidential.tally import Tally\n"
+        "from tabulary.mechanisms import measure\n"
+        "from tabulary.noise import ExactSampler\n"
+        "from tabulary.reconstruct import reconstruct\n"
+        "from tests.entropy import SeededEntropy\n"
+        "domain = tb.Domain({a: range(k) for a, k in zip('abcd', (2, 3, 4, 2))})\n"
+        "table = tb.Table(domain, np.arange(48).reshape(domain.shape))\n"
+        "work = tb.Workload(domain, list(itertools.combinations('abcd', 3)))\n"
+        "plan = tb.plan(domain, work, privacy=tb.ZCDP('1/50'), mechanism='residual', reconstruct='shrink')\n"
+        "found = measure(Tally.from_table(table, plan.counted), plan, ExactSampler(SeededEntropy(0)))\n"
+        "made = reconstruct(found, entropy=SeededEntropy(1), simulation_seconds=0)\n"
+        "print([(m, t.tobytes().hex()) for m, t in made.tables.items()])\n"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(Path.cwd())},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in (1, 2)
+    }
+    assert len(said) == 1
+
+
+@given(shrinkable())
+@settings(max_examples=15)
+def test_with_hardly_any_noise_shrunk_tables_are_the_true_ones(drawn):
+    table, _ = drawn
+    # Nothing was added, and the noise that is reckoned with is far below a person.
+    measurement = measured(drawn, privacy=tb.PureDP(10**6), **SHRUNK)
+    made = reconstruct(measurement, entropy=SeededEntropy(0), simulation_seconds=0)
+    mixed_in = made.facts["independence_mixed_in"] * 2 * int(table.counts.sum())
+    for margin, counts in made.tables.items():
+        assert np.abs(counts - table.project(margin).counts).max() <= 0.5 + mixed_in
+
+
 @of_contrasts
 @given(tables(sizes=(1, 2, 4), most_zeros=0), seeds)
 @settings(max_examples=20)
@@ -200,6 +319,8 @@ def test_errors_are_positive_where_people_can_be_and_zero_where_nobody_can(
         ("efron-stein", {"reconstruct": "least-squares"}),
         ("fourier", {"reconstruct": "lp", "rounding": "controlled"}),
         ("fourier", {"reconstruct": "lp"}),
+        ("residual", {"reconstruct": "shrink"}),
+        ("residual", {"reconstruct": "shrink", "rounding": "controlled"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value.values()),
 )

@@ -87,7 +87,7 @@ class _Model:
         levels = dict(zip(domain.attributes, domain.shape, strict=True))
         concentration = {k: _zipf_concentration(k) for k in set(levels.values())}
         place: dict[Margin, int] = {}
-        pairs: list[tuple[int, int, float, float]] = []
+        pairs: list[tuple[int, int, int, float, float]] = []
         for margin, weight in zip(workload.margins, workload.weights, strict=True):
             # Subsets of the attributes so far, with what reaches the table by an even spread and by an uneven one.
             subsets: dict[Margin, tuple[float, float]] = {(): (float(weight), float(weight))}
@@ -98,15 +98,19 @@ class _Model:
                     (*s, a): (e * (k - 1), u * (k - 1)) for s, (e, u) in subsets.items()
                 }
             own = place.setdefault(margin, len(place))
-            pairs += [(own, place.setdefault(s, len(place)), e, u) for s, (e, u) in subsets.items()]
+            # An attribute of one level has no part in an interaction.
+            shown = tuple(a for a in margin if levels[a] > 1)
+            highest = place.setdefault(shown, len(place))
+            pairs += [(own, highest, place.setdefault(s, len(place)), e, u) for s, (e, u) in subsets.items()]
         self.sets = tuple(place)
         self._weighted_cells = {
             m: float(w) * domain.cells(m) for m, w in zip(workload.margins, workload.weights, strict=True)
         }
         self._table = np.array([pair[0] for pair in pairs])
-        self._set = np.array([pair[1] for pair in pairs])
-        self._even = np.array([pair[2] for pair in pairs])
-        self._uneven = np.array([pair[3] for pair in pairs])
+        self._highest = np.array([pair[1] for pair in pairs])
+        self._set = np.array([pair[2] for pair in pairs])
+        self._even = np.array([pair[3] for pair in pairs])
+        self._uneven = np.array([pair[4] for pair in pairs])
         # What is there to be found in a cell; of totals and single attributes everything is.
         self._there = np.array(
             [records**2 * math.prod(concentration[levels[a]] / levels[a] for a in s) for s in self.sets]
@@ -140,7 +144,7 @@ class _Model:
         return dict(zip(self.sets, weights.tolist(), strict=True)), float(own @ self._risks(variances))
 
     def _reached(self, variances: Mapping[Margin, float]) -> Floats:
-        linear = np.where(self._low, 1.0, (self._kept(variances) * self._prior).sum(axis=1))[self._table]
+        linear = np.where(self._low, 1.0, (self._kept(variances) * self._prior).sum(axis=1))[self._highest]
         return np.asarray(linear * self._even + (1 - linear) * self._uneven)
 
     def _risks(self, variances: Mapping[Margin, float]) -> Floats:

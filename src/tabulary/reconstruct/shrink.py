@@ -23,16 +23,14 @@ much as could not be measured.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.compilation import compiled
 from tabulary.core.domain import Domain, Margin
-from tabulary.planning.strength import STRENGTHS, prior
 from tabulary.reconstruct.independence import Independence
+from tabulary.reconstruct.posterior import judged
 from tabulary.reconstruct.projection import nearest
 from tabulary.reconstruct.proportional import Agreement, Number, Projections, fit, held_table
 
@@ -47,7 +45,7 @@ _LEAST_OPEN = 0.1
 _THROUGH = 3
 _INDEPENDENT = 0.05
 # Sweeps towards the tables of the subsets, by least squares and by proportions, and how near is near enough.
-_SQUARE_SWEEPS = 10
+_SQUARE_SWEEPS = 50
 _SWEEPS = 30
 _BASE_SWEEPS = 300
 _CLOSE = 1e-9
@@ -261,9 +259,9 @@ class _State:
     def shrink(self, s: Margin, bases: Sequence[Floats], into: dict[Margin, Floats]) -> None:
         """Put in the table on `s` from the base that explains its measured residual best."""
         noise = self._shrinkage.noise(s)
-        judged = [_judged(base, self._residuals[s], noise) for base in bases]
-        best = max(range(len(bases)), key=lambda i: judged[i].evidence)
-        mean, spread, bias, whole = judged[best].estimate()
+        found = [judged(base, self._residuals[s], noise) for base in bases]
+        best = max(range(len(bases)), key=lambda i: found[i].evidence)
+        mean, spread, bias, whole = found[best].estimate()
         self.spreads[s] = spread
         self._bias[s] = (bias, whole)
         least = np.minimum(_LEAST * bases[best], _LEAST_OPEN * spread)
@@ -307,54 +305,6 @@ class _State:
         return self.found[a, b] if (a, b) in self.found else self.found[b, a].T
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """A base, the difference that the measurement makes to it, and what that says of its strength."""
-
-    base: Floats
-    difference: Floats
-    noise: float
-    scales: Floats
-    weights: Floats
-    evidence: float
-
-    def estimate(self) -> tuple[Floats, Floats, float, float]:
-        """Return the posterior mean, its standard deviation, the squared bias and the squared error expected."""
-        mean, spread = np.empty(self.base.size), np.empty(self.base.size)
-        bias, whole = _posterior(
-            self.base.reshape(-1), self.difference, self.noise, self.scales, self.weights, mean, spread
-        )
-        return mean.reshape(self.base.shape), spread.reshape(self.base.shape), bias, whole
-
-
-def _judged(base: Floats, residual: Floats, noise: float) -> _Judged:
-    shape = base.shape
-    difference = np.empty(base.size)
-    scales = np.empty(len(STRENGTHS))
-    weights = np.empty(len(STRENGTHS))
-    # A residual has Π (k - 1) degrees of freedom, fewer than cells.
-    freedom = math.prod(k - 1 for k in shape) / base.size
-    evidence = _judge(
-        np.ascontiguousarray(base).reshape(-1),
-        np.ascontiguousarray(residual).reshape(-1),
-        np.array(shape),
-        noise,
-        freedom,
-        STRENGTHS,
-        _log_prior(len(shape)),
-        difference,
-        scales,
-        weights,
-    )
-    return _Judged(base, difference, noise, scales, weights, evidence)
-
-
-@lru_cache
-def _log_prior(order: int) -> Floats:
-    found: Floats = np.log(prior(order))
-    return found
-
-
 def _holders(
     sets: Sequence[Margin], maximal: Sequence[Margin]
 ) -> dict[Margin, tuple[Margin, tuple[int, ...]]]:
@@ -378,7 +328,8 @@ def simplex(values: Floats, total: float) -> Floats:
     falling = np.sort(values)[::-1]
     levels = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
     positive = np.flatnonzero(falling > levels)
-    level = levels[positive[-1]] if positive.size else levels[-1]
+    # With a total of nothing, no value is above its level.
+    level = levels[positive[-1]] if positive.size else levels[0]
     found: Floats = np.maximum(values - level, 0.0)
     return found
 
@@ -386,121 +337,6 @@ def simplex(values: Floats, total: float) -> Floats:
 def _mutual_information(table: Floats) -> float:
     joint = table / max(table.sum(), 1e-300)
     apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    here = joint > 0
+    # The rest adds nothing, and its products would leave the range of numbers.
+    here = joint > 1e-15
     return float((joint[here] * np.log(joint[here] / apart[here])).sum())
-
-
-@compiled
-def _judge(
-    base: Floats,
-    residual: Floats,
-    shape: NDArray[np.int64],
-    noise: float,
-    freedom: float,
-    strengths: Floats,
-    log_prior: Floats,
-    difference: Floats,
-    scales: Floats,
-    weights: Floats,
-) -> float:
-    """Fill in the difference, and for each strength its scale and its posterior probability; return the evidence.
-
-    Given a scale κ, d ~ N(0, noise + κ · base) in each cell; the evidence is the logarithm of the mean likelihood
-    over the prior, up to what all bases have in common.
-    """
-    cells = base.size
-    total = 0.0
-    squares = 0.0
-    for c in range(cells):
-        difference[c] = base[c]
-        total += base[c]
-        squares += base[c] * base[c]
-    # The residual of the base: the average taken out of every axis.
-    inner = cells
-    for axis in range(shape.size):
-        k = shape[axis]
-        inner //= k
-        for outer in range(cells // (k * inner)):
-            for i in range(inner):
-                start = outer * k * inner + i
-                mean = 0.0
-                for j in range(k):
-                    mean += difference[start + j * inner]
-                mean /= k
-                for j in range(k):
-                    difference[start + j * inner] -= mean
-    for c in range(cells):
-        difference[c] = residual[c] - difference[c]
-    unit = squares / total if total > 0.0 else 0.0
-    for g in range(strengths.size):
-        scales[g] = strengths[g] * unit
-        weights[g] = 0.0
-    if unit <= 0.0 or noise <= 0.0:
-        # Nothing to estimate, or nothing to hide: all of what was measured is taken.
-        weights[strengths.size - 1] = 1.0
-        return 0.0
-    top = -np.inf
-    for g in range(strengths.size):
-        scale = scales[g] / noise
-        explained = 0.0
-        logs = 0.0
-        product = 1.0
-        for c in range(cells):
-            ratio = 1.0 + scale * base[c]
-            explained += difference[c] * difference[c] / ratio
-            product *= ratio
-            # A logarithm for a hundred digits at a time, not for every cell.
-            if product > 1e100:
-                logs += np.log(product)
-                product = 1.0
-        weights[g] = log_prior[g] - 0.5 * freedom * (explained / noise + logs + np.log(product))
-        top = max(top, weights[g])
-    summed = 0.0
-    for g in range(strengths.size):
-        weights[g] = np.exp(weights[g] - top)
-        # What is next to impossible is left out here and not cell by cell, so that the rest adds up to one.
-        if weights[g] < 1e-9:
-            weights[g] = 0.0
-        summed += weights[g]
-    for g in range(strengths.size):
-        weights[g] /= summed
-    return float(top + np.log(summed))
-
-
-@compiled
-def _posterior(
-    base: Floats,
-    difference: Floats,
-    noise: float,
-    scales: Floats,
-    weights: Floats,
-    mean: Floats,
-    spread: Floats,
-) -> tuple[float, float]:
-    """Fill in the posterior mean and deviation of each cell; return the squared bias and error of all, expected.
-
-    The variance is the mean of the variances given each scale, and the variance of the means given each.
-    """
-    bias = 0.0
-    whole = 0.0
-    for c in range(base.size):
-        kept = 0.0
-        left = 0.0
-        between = 0.0
-        if base[c] > 0.0:
-            for g in range(scales.size):
-                if weights[g] > 0.0:
-                    own = scales[g] * base[c]
-                    share = own / (own + noise)
-                    kept += weights[g] * share
-                    left += weights[g] * (1.0 - share) * own
-                    bias += weights[g] * (1.0 - share) * (1.0 - share) * own
-            for g in range(scales.size):
-                if weights[g] > 0.0:
-                    own = scales[g] * base[c]
-                    apart = (own / (own + noise) - kept) * difference[c]
-                    between += weights[g] * apart * apart
-        mean[c] = base[c] + kept * difference[c]
-        spread[c] = np.sqrt(left + between)
-        whole += left
-    return bias, whole

@@ -43,6 +43,8 @@ FEWEST = 10
 """With fewer repetitions the errors are said to be of the closed form."""
 CONFIDENCE = 0.95
 
+# A cell with less than this has nobody, and no relative error.
+_NOBODY = 1e-6
 # As how many repetitions the closed form counts.
 _CLOSED = 5
 
@@ -96,7 +98,7 @@ def _relative(shrinkage: Shrinkage, shrunken: Shrunken, s: Margin) -> tuple[Floa
     """Return the squared relative error of each cell that has anybody, and the squared error of the others."""
     table = shrinkage.held(shrunken.tables, s)
     squared = shrunken.spreads[s] ** 2 if len(s) > 1 else np.full(table.shape, shrinkage.noise(s))
-    some = table > 0
+    some = table > _NOBODY
     ratio = np.divide(squared, table**2, out=np.zeros(table.shape), where=some)
     return ratio, np.where(some, 0.0, squared)
 
