@@ -112,6 +112,11 @@ def _plan_text(domain: Domain) -> str:
         *(f"  [{' '.join(margin)}]" for margin in _TABLES),
         '"""',
         "",
+        "[mechanism]",
+        "# Non-negative tables that agree with each other, in whole numbers.",
+        'reconstruct = "shrink"',
+        'rounding = "controlled"',
+        "",
     ]
     for attribute in domain.attributes:
         levels = ", ".join(f'"{level}"' for level in domain.levels_of(attribute))

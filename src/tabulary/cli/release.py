@@ -57,6 +57,11 @@ def _facts(made: Release) -> list[str]:
             f"Linear program: {found}, the worst deviation is {float(facts['b']):.4g} "
             f"(no table has less than {float(facts['lower_bound']):.4g})."
         )
+    if "bias_share" in facts:
+        said.append(
+            f"Shrunk tables: {float(facts['bias_share']):.0%} of the squared error expected in interactions is bias. "
+            "reconstruct = 'none' gives unbiased ones."
+        )
     if facts.get("repetitions"):
         said.append(f"Errors simulated from the release alone, {facts['repetitions']} repetitions.")
     elif facts.get("errors") == "of the linear estimate":

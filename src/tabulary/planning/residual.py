@@ -44,8 +44,6 @@ def plan_residual(request: Request, loss: Loss) -> Plan:
         # The number of records is public then: nobody can change it, so that knowing it costs nothing.
         shares |= {((), ()): _PUBLIC * max(shares.values())}
     best = _planned(request, loss, shares)
-    if request.objective == "shrink":
-        return best
     if len(sets) <= _MOST_COMPARED:
         for plain in _plain(request):
             other = _planned(request, loss, plain)

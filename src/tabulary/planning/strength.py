@@ -5,7 +5,8 @@ squares of the independent table. Among pairs of attributes of real tables it sp
 nothing at all to one attribute deciding another; so the assumption is broad: log-normal about 1 %, a factor of ten
 either way for a standard deviation. An interaction of one more attribute is about a third of that.
 
-Nothing here is fitted to a data set, and a wrong guess costs accuracy, never privacy.
+These are round numbers, compared with others on one census extract and on generated populations, and kept because they
+did well on all. A wrong guess costs accuracy, never privacy.
 """
 
 from functools import lru_cache

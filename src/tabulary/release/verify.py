@@ -4,8 +4,9 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +269,7 @@ def _check_reconstruction(
     facts = manifest.get("reconstruction")
     if not isinstance(facts, dict) or not all(isinstance(v, str | int | float) for v in facts.values()):
         reading.note(f"{MANIFEST} does not state the facts of the reconstruction the way Tabulary does.")
-    if plan.reconstruct not in ("least-squares", "lp"):
+    if plan.reconstruct not in ("least-squares", "lp", "shrink"):
         return
     for table in released:
         if (table.counts < 0).any():
@@ -277,12 +278,18 @@ def _check_reconstruction(
     # the first that shares it.
     seen: dict[Margin, NDArray[Any]] = {}
     for table in released:
-        for other in plan.workload:
-            shared = tuple(a for a in table.margin if a in other)
+        for shared in _shared(table.margin, plan.workload.margins):
             counts = table.table.project(shared).counts
             known = seen.setdefault(shared, counts)
             if not np.allclose(known, counts, rtol=1e-6, atol=1e-6):
                 reading.note(f"the tables do not agree on {show_margin(shared)}.")
+
+
+def _shared(margin: Margin, margins: Sequence[Margin]) -> Iterable[Margin]:
+    """Return the sets on which a table can be compared with others: all that it may share, or all that it does."""
+    if 2 ** len(margin) <= len(margins):
+        return (s for order in range(len(margin) + 1) for s in combinations(margin, order))
+    return {tuple(a for a in margin if a in other) for other in margins}
 
 
 def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
