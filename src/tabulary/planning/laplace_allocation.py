@@ -214,7 +214,8 @@ class _Candidates:
 
     def spent(self, t: Vector) -> Vector:
         """The shares stretched to a budget of one."""
-        return np.asarray(t / (self.cost @ t))
+        # Summed without BLAS, whose threads cost more than vectors of this length.
+        return np.asarray(t / (self.cost * t).sum())
 
     def precisions(self, t: Vector) -> Vector:
         """p_R of every residual."""
@@ -225,7 +226,7 @@ class _Candidates:
         slopes = np.array(
             [weights[self.orbits.representative[o]] * self.orbits.size[o] for o in self.residuals]
         )
-        return lambda variances: (float(slopes @ variances), slopes)
+        return lambda variances: (float((slopes * variances).sum()), slopes)
 
     def shares(self, t: Vector) -> dict[Part, float]:
         """The share of every part that has one, in the order of the closure."""

@@ -2,7 +2,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tabulary as tb
@@ -83,6 +83,7 @@ def test_an_approximate_promise_takes_the_noise_with_the_smaller_error():
 
 
 @given(requests())
+@settings(max_examples=40)
 def test_auto_is_never_worse_than_a_single_mechanism(request):
     chosen = tb.plan(**request)
     for name in ("cells", "margins", "residual"):
