@@ -12,7 +12,7 @@ help:
 	@echo "make demo           publish tables of 200,000 generated people and show one"
 	@echo "make test           every test, lint, types and import rules"
 	@echo "make audit          the slow statistical suites"
-	@echo "make bench NAME=x   one benchmark beside its peer: noise, tabulate, lp, accuracy, planner"
+	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, lp, noise, planner, tabulate"
 	@echo "make docs           the generated reference pages and pictures"
 	@echo "make clean          everything that make has made"
 

@@ -50,7 +50,6 @@ def test_expected_error_agrees_with_simulation_within_two_percent(mechanism, pri
 @pytest.mark.parametrize("mechanism", ["efron-stein", "residual"])
 @pytest.mark.parametrize("privacy", [tb.PureDP(1), tb.ZCDP("1/50"), tb.ApproxDP(1, 1e-9)], ids=str)
 def test_expected_error_of_what_is_combined_agrees_with_simulation_within_two_percent(mechanism, privacy):
-    # A cell of [c] rests on very few draws, so it takes more repetitions to see its error.
     work = tb.Workload.parse("[a b][a c][b c d][b]", WHOLE).weighted({("b",): 5})
     _agree(tb.plan(WHOLE, work, privacy=privacy, mechanism=mechanism), 2_000)
 

@@ -144,10 +144,7 @@ def plan(
 
 
 def shrunk_if_better(request: Request, best: Plan) -> Plan:
-    """Return the plan for shrunk tables where the model expects clearly less error of them than of `best`.
-
-    Clearly, because unbiased tables with exact errors are worth something: shrinkage has to earn its bias.
-    """
+    """Return the plan for shrunk tables where that is clearly better than the best linear one."""
     if request.rounding == "nearest":
         return best
     asked = replace(request, reconstruct="shrink", objective="shrink")
@@ -155,7 +152,23 @@ def shrunk_if_better(request: Request, best: Plan) -> Plan:
         shrunk = chosen(asked, compare(asked, mechanisms=["residual"]))
     except (TooManyCells, InvalidPlan, InvalidNoise):
         return best
-    return shrunk if shrunk.expected_rmse < CLEARLY * best.expected_rmse else best
+    return shrunk if clearly_better(request, shrunk, best) else best
+
+
+def clearly_better(request: Request, shrunk: Plan, best: Plan) -> bool:
+    """Return whether the model expects clearly less error of shrunk tables than of linear ones.
+
+    Clearly, because unbiased tables with exact errors are worth something: shrinkage has to earn its bias. It
+    has to earn it against the linear estimate from residuals too, also where impossible cells forbid to publish
+    that: otherwise what looks like a gain of shrinkage would be one of the planner.
+    """
+    if not shrunk.expected_rmse < CLEARLY * best.expected_rmse:
+        return False
+    if not request.domain.structural_zeros:
+        return True
+    constrained = replace(request, reconstruct="least-squares", objective="rmse", rounding="none")
+    linear = min(plan_residual(constrained, loss).expected_rmse for loss in _losses(request.privacy))
+    return shrunk.expected_rmse < CLEARLY * linear
 
 
 def chosen(request: Request, candidates: list[Plan]) -> Plan:

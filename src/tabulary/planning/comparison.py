@@ -8,7 +8,7 @@ from tabulary.core.domain import MAX_CELLS
 from tabulary.core.privacy import PureDP
 from tabulary.errors import PublicError
 from tabulary.planning.allocation import margin_variance
-from tabulary.planning.choice import CLEARLY, chosen, compare
+from tabulary.planning.choice import CLEARLY, chosen, clearly_better, compare
 from tabulary.planning.direct import Request
 from tabulary.planning.plan import CONSTRAINED, MeasuredMargin, Plan
 from tabulary.planning.shrink_weights import RECORDS
@@ -202,7 +202,7 @@ def _best(plans: list[Plan], request: Request, linear: Request, *, open_to_both:
     if not open_to_both or not shrunk or request.rounding == "nearest":
         return best
     other = chosen(_shrunk(request), shrunk)
-    return other if other.expected_rmse < CLEARLY * best.expected_rmse else best
+    return other if clearly_better(request, other, best) else best
 
 
 def request_of(

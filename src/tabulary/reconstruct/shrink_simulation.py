@@ -34,6 +34,7 @@ from tabulary.core.residuals import centre
 from tabulary.noise import Entropy
 from tabulary.planning import ErrorLaw, Plan, SimulatedErrors
 from tabulary.planning.accuracy import normal_quantile
+from tabulary.reconstruct.rounding import uniforms_from
 from tabulary.reconstruct.shrink import Shrinkage, Shrunken
 
 Floats = NDArray[np.float64]
@@ -56,7 +57,7 @@ def simulated_shrink_errors(
 
     As many as the given seconds allow, fifty at most; perhaps none.
     """
-    normal = np.random.Generator(np.random.PCG64(entropy.words(4).tolist())).standard_normal
+    normal = normals_from(entropy)
     wanted = plan.workload.margins
     squares = {margin: np.zeros(plan.domain.shape_of(margin)) for margin in wanted}
     start = time.monotonic()
@@ -119,6 +120,29 @@ def _combined(
         margin: (own + _CLOSED * scales[len(margin)] * closed[margin]) / (done + _CLOSED)
         for margin, own in squares.items()
     }
+
+
+def normals_from(entropy: Entropy) -> Callable[[tuple[int, ...]], Floats]:
+    """Return a source of standard normal numbers from the words of `entropy` (Box & Muller 1958).
+
+    They are for simulation alone: nothing that protects a person is drawn here.
+
+    >>> from tabulary.noise import SystemEntropy
+    >>> normals_from(SystemEntropy())((2, 3)).shape
+    (2, 3)
+    """
+    uniform = uniforms_from(entropy)
+
+    def normal(shape: tuple[int, ...]) -> Floats:
+        count = math.prod(shape)
+        half = (count + 1) // 2
+        drawn = uniform(2 * half)
+        radius = np.sqrt(-2 * np.log1p(-drawn[:half]))
+        angle = 2 * np.pi * drawn[half:]
+        found = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+        return found[:count].reshape(shape)
+
+    return normal
 
 
 def _one_error(
