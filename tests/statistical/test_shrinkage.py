@@ -135,9 +135,9 @@ def check_nearer(found, shape):
 
 def check_honest(found):
     assert 0.8 <= found.ratio() <= 1.3
-    assert found.coverage() >= 0.87
+    assert found.coverage() >= 0.85
     # Large cells that depart from their base by themselves are what shrinkage is worst at.
-    assert found.coverage(least=20) >= 0.82
+    assert found.coverage(least=20) >= 0.80
 
 
 every_shape = pytest.mark.parametrize("shape", SHAPES)
@@ -158,7 +158,7 @@ def test_errors_of_shrunk_pairs_are_what_they_say(shape):
 @pytest.mark.parametrize("privacy", [APPROXIMATE, tb.PureDP(1)], ids=str)
 @pytest.mark.parametrize("order", [2, 3])
 def test_shrunk_tables_are_nearer_and_say_how_near(shape, order, privacy):
-    found = outcome(shape, order, privacy, 8)
+    found = outcome(shape, order, privacy, 8 if shape in HARDLY_NOISY else 4)
     print(
         f"{shape}, order {order}, {privacy}: L1/n {found.linear.distance:.4f} {found.cut.distance:.4f} "
         f"{found.shrunk.distance:.4f}, RMSE {found.linear.rmse:.2f} {found.cut.rmse:.2f} "
