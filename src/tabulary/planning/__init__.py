@@ -10,8 +10,9 @@ from tabulary.planning.accuracy import (
     show_width,
 )
 from tabulary.planning.choice import plan, plan_from_description
+from tabulary.planning.measured import MeasuredMargin
 from tabulary.planning.measurement import Measurement
-from tabulary.planning.plan import MeasuredMargin, Plan
+from tabulary.planning.plan import Plan
 
 __all__ = [
     "CellErrors",

@@ -7,7 +7,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.privacy import GaussianDP, Loss, Neighbours, PureDP
 from tabulary.errors import InvalidPlan
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
-from tabulary.planning.plan import MeasuredMargin, Query, sensitivity_of
+from tabulary.planning.measured import MeasuredMargin, Query, sensitivity_of
 
 
 def calibrated(

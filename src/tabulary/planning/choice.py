@@ -31,9 +31,10 @@ from tabulary.errors import (
 from tabulary.noise import noise_from_description
 from tabulary.planning.contrasts import plan_efron_stein, plan_fourier
 from tabulary.planning.direct import Request, plan_cells, plan_margins
-from tabulary.planning.plan import CONSTRAINED, MeasuredMargin, Plan
+from tabulary.planning.measured import MeasuredMargin
+from tabulary.planning.plan import CONSTRAINED, Plan
 from tabulary.planning.residual import plan_residual
-from tabulary.planning.shrink_weights import RECORDS
+from tabulary.planning.shrink_weights import CLEARLY, RECORDS
 
 Planner = Callable[[Request, Loss], Plan]
 
@@ -51,9 +52,6 @@ OBJECTIVES = ("rmse", "max", "shrink")
 # Of mechanisms whose expected errors differ by less than rounding, the one that is easiest to explain.
 _SIMPLEST_FIRST = ("cells", "margins", "fourier", "efron-stein", "residual")
 _ALIKE = 1e-9
-CLEARLY = 0.8
-"""The part of the best linear error that shrunk tables may be expected to have, for `auto` to choose them."""
-
 # With more parts than this, mechanisms that are known to be worse are not tried.
 _MANY_PARTS = 2_000
 

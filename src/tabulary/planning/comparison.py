@@ -8,10 +8,11 @@ from tabulary.core.domain import MAX_CELLS
 from tabulary.core.privacy import PureDP
 from tabulary.errors import PublicError
 from tabulary.planning.allocation import margin_variance
-from tabulary.planning.choice import CLEARLY, chosen, clearly_better, compare
+from tabulary.planning.choice import chosen, clearly_better, compare
 from tabulary.planning.direct import Request
-from tabulary.planning.plan import CONSTRAINED, MeasuredMargin, Plan
-from tabulary.planning.shrink_weights import RECORDS
+from tabulary.planning.measured import MeasuredMargin
+from tabulary.planning.plan import CONSTRAINED, Plan
+from tabulary.planning.shrink_weights import CLEARLY, RECORDS
 
 MECHANISMS = ("cells", "margins", "fourier", "efron-stein", "residual")
 """The mechanisms in the order in which they are shown: the easiest to explain first."""

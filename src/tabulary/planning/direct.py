@@ -8,7 +8,8 @@ from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.privacy import Loss, Neighbours, Privacy
 from tabulary.core.workload import Workload
 from tabulary.planning.calibration import calibrated
-from tabulary.planning.plan import Encoding, MeasuredMargin, Plan
+from tabulary.planning.measured import MeasuredMargin
+from tabulary.planning.plan import Encoding, Plan
 from tabulary.planning.shrink_weights import RECORDS
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 from tabulary.core.bits import binary_domain, bits_of
-from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import (
@@ -25,12 +24,11 @@ from tabulary.core.privacy import (
     describe_privacy,
     implies,
 )
-from tabulary.core.residual_sensitivity import residual_sensitivity
 from tabulary.core.residuals import residual_shape
-from tabulary.core.sensitivity import MarginSensitivity, margin_sensitivity
+from tabulary.core.sensitivity import MarginSensitivity
 from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidPlan, UnknownMargin
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 from tabulary.planning.accuracy import (
     CellErrors,
     ErrorLaw,
@@ -42,17 +40,10 @@ from tabulary.planning.accuracy import (
 )
 from tabulary.planning.allocation import margin_variance, residual_variances
 from tabulary.planning.contrast_errors import contrast_errors
+from tabulary.planning.measured import QUERIES, MeasuredMargin, Query, sensitivity_of
 from tabulary.planning.residual_errors import TailWeights, subsets
 from tabulary.planning.shrink_weights import shrunk_variances
 
-Query = Literal["counts", "contrasts", "residuals"]
-QUERIES: Mapping[str, Query] = {
-    "fourier": "contrasts",
-    "efron-stein": "contrasts",
-    "cells": "counts",
-    "margins": "counts",
-    "residual": "residuals",
-}
 CONSTRAINED = ("least-squares", "lp")
 """The reconstructions that make one non-negative full table."""
 
@@ -60,32 +51,6 @@ Encoding = Literal["levels", "bits"]
 
 # Noise that is hardly ever drawn has a variance too small to divide by.
 _SMALLEST_VARIANCE = 1e-60
-
-
-@dataclass(frozen=True)
-class MeasuredMargin:
-    """What is measured on one set of attributes, each number with an independent draw of the same noise.
-
-    `counts`: every possible cell of the margin. `contrasts`: the coefficients that vary on exactly these
-    attributes (`core.basis`). `residuals`: every cell of the margin, impossible ones included, with the average
-    taken out of the attributes that are `centred`, in whole numbers (`core.residuals`).
-    """
-
-    margin: Margin
-    noise: IntegerNoise
-    query: Query = "counts"
-    centred: Margin = ()
-
-    def describe(self) -> dict[str, object]:
-        """Return the part as plain data; what is centred is named where something can be."""
-        described: dict[str, object] = {
-            "attributes": list(self.margin),
-            "query": self.query,
-            "noise": dict(self.noise.describe()),
-        }
-        if self.query == "residuals":
-            described["centred"] = list(self.centred)
-        return described
 
 
 @dataclass(frozen=True)
@@ -499,23 +464,6 @@ class Plan:
             return math.prod(self._levels[a] for a in source.margin if a not in margin)
         terms = self.domain.project(source.margin).multiplicity(margin)
         return float(terms.sum(dtype=float)) / max(int((terms > 0).sum()), 1)
-
-
-def sensitivity_of(
-    domain: Domain,
-    parts: Sequence[tuple[Margin, Margin]],
-    neighbours: Neighbours,
-    *,
-    query: Query,
-    scales: Sequence[Fraction] | None = None,
-    squared_scales: Sequence[Fraction] | None = None,
-) -> MarginSensitivity:
-    """Return the sensitivity of counts, contrasts or residuals on these sets of attributes, some centred."""
-    if query == "residuals":
-        return residual_sensitivity(domain, parts, neighbours, scales=scales, squared_scales=squared_scales)
-    of = margin_sensitivity if query == "counts" else contrast_sensitivity
-    margins = [margin for margin, _ in parts]
-    return of(domain, margins, neighbours, scales=scales, squared_scales=squared_scales)
 
 
 def _shown(value: Fraction | float) -> str:

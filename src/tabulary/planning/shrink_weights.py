@@ -35,6 +35,9 @@ Floats = NDArray[np.float64]
 RECORDS = 100_000
 """The number of records that a plan reckons with, unless it is told another."""
 
+CLEARLY = 0.8
+"""The part of another plan's error that counts as clearly less: the model is not right to the digit."""
+
 # What remains of the weight of an interaction that is not worth measuring: a hundredth of the budget at most, so that
 # a very strong one is still seen, and every table keeps an unbiased estimate.
 LEAST = 1e-4
