@@ -1,6 +1,6 @@
 """Publish contingency tables from confidential records, with a guarantee that can be checked."""
 
-from tabulary import datasets, errors
+from tabulary import datasets, errors, perturb
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
@@ -29,6 +29,7 @@ __all__ = [
     "Workload",
     "datasets",
     "errors",
+    "perturb",
     "plan",
     "release",
 ]

@@ -18,7 +18,9 @@ from tabulary.noise.integer import LARGEST_SCALE, SMALLEST_SCALE, IntegerNoise
 from tabulary.noise.laplace import DiscreteLaplace
 from tabulary.noise.opendp import OpenDPSampler
 from tabulary.noise.rounded_gaussian import RoundedGaussian
-from tabulary.noise.sampler import ExactSampler, Sampler
+from tabulary.noise.sampler import Drawable, ExactSampler, Sampler
+from tabulary.noise.tabulated import Tabulated
+from tabulary.noise.truncated import Truncated
 from tabulary.noise.weighted import weighted_half_width
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "SMALLEST_SCALE",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "Drawable",
     "Entropy",
     "ExactSampler",
     "IntegerNoise",
@@ -33,6 +36,8 @@ __all__ = [
     "RoundedGaussian",
     "Sampler",
     "SystemEntropy",
+    "Tabulated",
+    "Truncated",
     "noise_from_description",
     "weighted_half_width",
 ]

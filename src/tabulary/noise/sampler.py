@@ -7,13 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.noise.entropy import Entropy, SystemEntropy
-from tabulary.noise.integer import IntegerNoise
+
+
+class Drawable(Protocol):
+    """Any exact law on the integers."""
+
+    def sample(self, size: int | tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
+        """Return independent draws from exactly this law, made from the words of `entropy`."""
+        ...
 
 
 class Sampler(Protocol):
-    """Anything that can draw from an integer noise."""
+    """Anything that can draw from an exact law."""
 
-    def draw(self, noise: IntegerNoise, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+    def draw(self, noise: Drawable, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Return independent draws from `noise`."""
         ...
 
@@ -29,6 +36,6 @@ class ExactSampler:
 
     entropy: Entropy = field(default_factory=SystemEntropy)
 
-    def draw(self, noise: IntegerNoise, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+    def draw(self, noise: Drawable, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Return independent draws from `noise`, made from this sampler's entropy."""
         return noise.sample(size, self.entropy)

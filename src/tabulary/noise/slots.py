@@ -76,6 +76,28 @@ def laplace_digit_slots(scale: Fraction, place_bits: int, digit_bits: int, bits:
 
 
 @lru_cache(maxsize=16)
+def truncated_slots(rate: Fraction, power: int, bound: int, bits: int) -> Slots:
+    r"""Return the slots of a draw with P(k) ∝ exp(-rate·\|k\|**power) for \|k\| ≤ bound.
+
+    >>> truncated_slots(Fraction(1), 1, 2, 4)
+    Slots(lowest=-2, floors=(1, 4, 11, 14))
+    """
+
+    def tails(precision: int) -> list[Enclosure]:
+        one = 1 << precision
+        lower = upper = 0
+        sums = []
+        for k in range(bound, 0, -1):
+            weight = exponential(rate * k**power, precision)
+            lower, upper = lower + weight[0], upper + weight[1]
+            sums.append((lower, upper))
+        total = (one + 2 * lower, one + 2 * upper)
+        return [divide(tail, total, precision) for tail in reversed(sums)]
+
+    return _two_sided(certain_floors(tails, bits), bits)
+
+
+@lru_cache(maxsize=16)
 def gaussian_slots(variance_parameter: Fraction, block_bits: int, bits: int) -> Slots:
     r"""Return the slots of the signed block of a discrete Gaussian proposal.
 
