@@ -171,15 +171,10 @@ def _settle(law: Additive, epsilon: object, bound: int | None, sensitivity: int)
     """Set the checked parameters of a law; the bound is checked by the noise that it cuts."""
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
         raise InvalidNoise(f"The sensitivity of a count is a positive whole number, not {sensitivity!r}.")
-    if (
-        bound is not None
-        and not isinstance(bound, bool)
-        and isinstance(bound, int)
-        and 0 < bound < sensitivity
-    ):
+    if type(bound) is int and 0 < 2 * bound < sensitivity:
         raise InvalidNoise(
-            f"The bound {bound} is below the sensitivity {sensitivity}: two neighbouring counts could never be "
-            "published as the same value. Take a larger bound, or none. Nothing was drawn."
+            f"The bound {bound} is below half the sensitivity {sensitivity}: two neighbouring counts could "
+            "never be published as the same value. Take a larger bound, or none. Nothing was drawn."
         )
     object.__setattr__(law, "epsilon", PureDP(epsilon).epsilon)
     object.__setattr__(law, "bound", bound)

@@ -65,7 +65,7 @@ def largest_delta(law: Perturbation, epsilon: object, originals: Iterable[int]) 
 
 def largest_forbidden(law: Perturbation) -> float:
     """Return the largest p(a, b) over neighbouring counts with p(a', b) = 0."""
-    if law.settled is None:
+    if law.bound is None or law.settled is None:
         return 0.0
     found = 0.0
     for near in neighbouring_rows(law, range(law.settled + 1)):

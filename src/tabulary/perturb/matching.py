@@ -33,7 +33,7 @@ def match_delta(
     best: Laplace | Normal | None = None
     gap = math.inf
     # δ falls as the bound grows, so the search ends at the first bound on the other side.
-    for bound in range(law.sensitivity, _LARGEST_BOUND):
+    for bound in range((law.sensitivity + 1) // 2, _LARGEST_BOUND):
         tried = family(law.epsilon, bound, sensitivity=law.sensitivity)
         delta = tried.truncation_delta
         if abs(math.sqrt(delta) - math.sqrt(wanted)) < gap and not never_more:
