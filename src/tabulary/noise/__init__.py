@@ -11,7 +11,7 @@ are drawn are the laws that are written down, not floating-point neighbours of t
 'int64'
 """
 
-from tabulary.noise.description import noise_from_description
+from tabulary.noise.description import law_from_description, noise_from_description
 from tabulary.noise.entropy import Entropy, SystemEntropy
 from tabulary.noise.gaussian import DiscreteGaussian
 from tabulary.noise.integer import LARGEST_SCALE, SMALLEST_SCALE, IntegerNoise
@@ -19,6 +19,7 @@ from tabulary.noise.laplace import DiscreteLaplace
 from tabulary.noise.opendp import OpenDPSampler
 from tabulary.noise.rounded_gaussian import RoundedGaussian
 from tabulary.noise.sampler import Drawable, ExactSampler, Sampler
+from tabulary.noise.square_root import SquareRootLaplace
 from tabulary.noise.tabulated import Tabulated
 from tabulary.noise.truncated import Truncated
 from tabulary.noise.weighted import weighted_half_width
@@ -35,9 +36,11 @@ __all__ = [
     "OpenDPSampler",
     "RoundedGaussian",
     "Sampler",
+    "SquareRootLaplace",
     "SystemEntropy",
     "Tabulated",
     "Truncated",
+    "law_from_description",
     "noise_from_description",
     "weighted_half_width",
 ]
