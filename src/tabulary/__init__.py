@@ -1,8 +1,9 @@
 """Publish contingency tables from confidential records, with a guarantee that can be checked."""
 
-from tabulary import datasets, errors, perturb
+from tabulary import cellkey, datasets, errors, perturb
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
+from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
 from tabulary.core.table import Table
@@ -26,7 +27,9 @@ __all__ = [
     "Release",
     "ReleasedTable",
     "Table",
+    "Weights",
     "Workload",
+    "cellkey",
     "datasets",
     "errors",
     "perturb",

@@ -29,6 +29,9 @@
         ├── UnknownLevel           a record holds a value outside its domain
         └── ImpossibleRecord       a record stands in a cell declared impossible
 
+    UserWarning
+    └── WeightsClipped             depends on the records: for the custodian's eyes, as a ConfidentialError is
+
 A message says what was asked, what stood in the way, what state we are in and what to do next. It never
 holds a count or a value from confidential data.
 """
@@ -155,3 +158,12 @@ class UnknownLevel(ConfidentialError):
 
 class ImpossibleRecord(ConfidentialError):
     """A record stands in a cell that the domain declares impossible."""
+
+
+class WeightsClipped(UserWarning):
+    """Weights above the public maximum were clipped.
+
+    That it is given at all depends on the records, so it goes where their errors go: to the custodian who reads
+    them, on the standard error output or in a log that is kept as they are. No release holds it. It says
+    neither how many weights were clipped nor by how much.
+    """

@@ -21,16 +21,20 @@ Progress = Callable[[str, int, int], None]
 _HUNDREDTHS = 100
 _SECONDS_BETWEEN_REPORTS = 0.5
 
+Counters = NDArray[np.uint32 | np.int64]
+"""Counts in 32 bits, or sums of weights in 64."""
+
 # A block of indices, 8 KiB, stays in the first-level cache between being computed and being counted.
 _BLOCK_ROWS = 2048
 
-# Counters have 32 bits, so that twice as many fit a cache; they are emptied before they could overflow.
+# Counters have 32 bits, so that twice as many fit a cache; they are emptied before they could overflow. Sums of
+# weights have 64, and the encoder has seen to it that they cannot.
 _ROWS_PER_EMPTYING = 1 << 31
 
 _MAX_THREADS = 8
 
 
-# These three are functions of their own, over whole blocks, because the compiler vectorises them only so.
+# These four are functions of their own, over whole blocks, because the compiler vectorises them only so.
 @compiled
 def _set_index(index: NDArray[np.uint32], column: Codes, stride: int) -> None:
     for i in range(index.shape[0]):
@@ -44,9 +48,15 @@ def _add_index(index: NDArray[np.uint32], column: Codes, stride: int) -> None:
 
 
 @compiled
-def _count(counters: NDArray[np.uint32], index: NDArray[np.uint32]) -> None:
+def _count(counters: Counters, index: NDArray[np.uint32]) -> None:
     for i in range(index.shape[0]):
         counters[index[i]] += np.uint32(1)
+
+
+@compiled
+def _sum(counters: Counters, index: NDArray[np.uint32], weights: Codes) -> None:
+    for i in range(index.shape[0]):
+        counters[index[i]] += np.int64(weights[i])
 
 
 @compiled
@@ -60,7 +70,8 @@ def _count_chunk(
     strides: NDArray[np.int64],
     ends: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    counters: NDArray[np.uint32],
+    counters: Counters,
+    weights: Codes | None,
 ) -> None:
     block = np.empty(_BLOCK_ROWS, dtype=np.uint32)
     first = 0
@@ -87,7 +98,11 @@ def _count_chunk(
                     _set_index(index, large[slots[k]][start:stop], strides[k])
                 else:
                     _add_index(index, large[slots[k]][start:stop], strides[k])
-            _count(cells, index)
+            # Compiled once for None and once for weights: counting does not pay for a question it never asks.
+            if weights is None:
+                _count(cells, index)
+            else:
+                _sum(cells, index, weights[start:stop])
         first = ends[margin]
 
 
@@ -141,10 +156,10 @@ def count(
     max_cells: int = MAX_CELLS,
     super_cells: int = SUPER_CELLS,
 ) -> dict[Margin, NDArray[np.int64]]:
-    """Return the exact counts of each margin. Confidential.
+    """Return the exact counts of each margin, or the exact sums of the weights if there are any. Confidential.
 
-    Costs about 1 ns a record and covering margin, and 4 bytes a cell of each covering margin. The margins are
-    shared out among the threads, not the records, so that no counter exists twice.
+    Costs about 1 ns a record and covering margin, and 4 bytes a cell of each covering margin, 8 for sums. The margins
+    are shared out among the threads, not the records, so that no counter exists twice.
     """
     wanted = tuple(dict.fromkeys(margins))
     for margin in wanted:
@@ -166,18 +181,20 @@ def count(
 
 
 def _count_share(store: Store, share: _Share, job: _Job, thread: int) -> dict[Margin, NDArray[np.int64]]:
-    counters = np.zeros(int(share.offsets[-1]), dtype=np.uint32)
+    cells = int(share.offsets[-1])
+    counters: Counters = np.zeros(cells, np.int64) if store.weighted else np.zeros(cells, np.uint32)
     totals: NDArray[np.int64] | None = None
     since = 0
-    for rows, (small, medium, large) in store.read():
+    for rows, matrices in store.read():
         if job.stop:
             break
         if since + rows > _ROWS_PER_EMPTYING:
             totals = _emptied(counters, totals)
             since = 0
+        weights = store.layout.column(matrices, -1) if store.weighted else None
         _count_chunk(
-            small, medium, large, rows,
-            share.groups, share.slots, share.strides, share.ends, share.offsets, counters,
+            *matrices, rows,
+            share.groups, share.slots, share.strides, share.ends, share.offsets, counters, weights,
         )  # fmt: skip
         since += rows
         job.done[thread] += 1
@@ -185,7 +202,7 @@ def _count_share(store: Store, share: _Share, job: _Job, thread: int) -> dict[Ma
     return dict(zip(share.margins, parts, strict=True))
 
 
-def _emptied(counters: NDArray[np.uint32], totals: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def _emptied(counters: Counters, totals: NDArray[np.int64] | None) -> NDArray[np.int64]:
     if totals is None:
         totals = counters.astype(np.int64)
     else:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 import pyarrow
 
-from tabulary.confidential.coding import Coding, resolve_all
+from tabulary.confidential.coding import Coding, Recoding, resolve_all
 from tabulary.confidential.encoding import encode
 from tabulary.confidential.engines import Engine, files
 from tabulary.confidential.engines.duckdb import DuckDBEngine, check_columns
 from tabulary.confidential.store import MEMORY_BYTES
 from tabulary.confidential.tally import Tally, margins_of
+from tabulary.confidential.weights import Weights
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidColumn, InvalidPlan, MissingExtra, UnreadableSource
@@ -37,12 +38,19 @@ class Records:
     records above 256 MiB lie in a temporary file without a name; `close`, the end of a `with`, the garbage
     collector and the end of the process each let go of it.
 
+    With `weights` a record counts as much as its survey weight says, up to a public maximum, and a tally holds
+    sums of weights in whole units.
+
     >>> domain = Domain({"sex": ["F", "M"]})
     >>> with Records.from_arrow(pyarrow.table({"sex": ["F", "M", "F"]}), domain) as records:
     ...     print(records)
     ...     print(records.tally([["sex"]]))
     <Records of sex 2>
     <Tally of 1 margins, 2 cells: [sex]>
+    >>> survey = pyarrow.table({"sex": ["F", "M", "F"], "w": [2.5, 4.0, 1.25]})
+    >>> with Records.from_arrow(survey, domain, weights=Weights("w", 5, unit="1/4")) as records:
+    ...     print(records.tally([["sex"]]))
+    <Tally of 1 margins, 2 cells, weights 'w' up to 5 in units of 0.25: [sex]>
     """
 
     def __init__(
@@ -51,21 +59,24 @@ class Records:
         domain: Domain,
         codings: Codings | None = None,
         *,
-        weights: object = None,
+        weights: Weights | None = None,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
-        if weights is not None:
-            raise InvalidPlan(
-                "survey weights are not supported yet: every record counts one. Nothing was read. "
-                "Leave `weights` out."
-            )
+        recodings = resolve_all(domain, codings)
+        _check_weights(weights)
         self._domain = domain
-        self._store = encode(engine, domain, resolve_all(domain, codings), memory_bytes=memory_bytes)
+        self._weights = weights
+        self._store = encode(engine, domain, recodings, weights, memory_bytes=memory_bytes)
         self._finalizer = weakref.finalize(self, self._store.close)
 
     @classmethod
     def from_file(
-        cls, path: str | Path, domain: Domain, codings: Codings | None = None, *, weights: object = None
+        cls,
+        path: str | Path,
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        weights: Weights | None = None,
     ) -> Self:
         """Return the records of a CSV or Parquet file, of a folder of them, or of a glob.
 
@@ -82,7 +93,7 @@ class Records:
         codings: Codings | None = None,
         *,
         delimiter: str = ",",
-        weights: object = None,
+        weights: Weights | None = None,
     ) -> Self:
         """Return the records of CSV files: UTF-8, a header line, fields quoted with double quotes.
 
@@ -95,7 +106,12 @@ class Records:
 
     @classmethod
     def from_parquet(
-        cls, path: str | Path, domain: Domain, codings: Codings | None = None, *, weights: object = None
+        cls,
+        path: str | Path,
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        weights: Weights | None = None,
     ) -> Self:
         """Return the records of Parquet files."""
         kind, paths = files.find_files(path, files.PARQUET)
@@ -103,7 +119,7 @@ class Records:
 
     @classmethod
     def from_arrow(
-        cls, data: Any, domain: Domain, codings: Codings | None = None, *, weights: object = None
+        cls, data: Any, domain: Domain, codings: Codings | None = None, *, weights: Weights | None = None
     ) -> Self:
         """Return the records of an Arrow table, record batch or record batch reader; a reader is used up."""
         return cls(DuckDBEngine.of_arrow(data), domain, codings, weights=weights)
@@ -115,7 +131,7 @@ class Records:
         domain: Domain,
         codings: Codings | None = None,
         *,
-        weights: object = None,
+        weights: Weights | None = None,
     ) -> Self:
         """Return the records of a pandas frame, one a row."""
         try:
@@ -126,10 +142,9 @@ class Records:
             ) from None
         if not isinstance(frame, pandas.DataFrame):
             raise UnreadableSource(f"from_pandas reads a pandas DataFrame, not {type(frame).__name__}.")
-        recodings = resolve_all(domain, codings)
+        wanted = _columns(resolve_all(domain, codings), weights)
         names = list(frame.columns)
-        check_columns(names, recodings, "the pandas frame")
-        wanted = dict.fromkeys(recoding.column for recoding in recodings)
+        check_columns(names, wanted, "the pandas frame")
         # Column by column, so that one that cannot be converted is named, and no other is touched.
         table = pyarrow.table(
             {
@@ -148,7 +163,7 @@ class Records:
         domain: Domain,
         codings: Codings | None = None,
         *,
-        weights: object = None,
+        weights: Weights | None = None,
     ) -> Self:
         """Return the records of a polars frame, one a row."""
         try:
@@ -159,9 +174,8 @@ class Records:
             ) from None
         if not isinstance(frame, polars.DataFrame):
             raise UnreadableSource(f"from_polars reads a polars DataFrame, not {type(frame).__name__}.")
-        recodings = resolve_all(domain, codings)
-        check_columns(frame.columns, recodings, "the polars frame")
-        wanted = dict.fromkeys(recoding.column for recoding in recodings)
+        wanted = _columns(resolve_all(domain, codings), weights)
+        check_columns(frame.columns, wanted, "the polars frame")
         table = pyarrow.table({n: _arrow_column(frame.get_column(n).to_arrow, n) for n in wanted})
         return cls(DuckDBEngine.of_arrow(table, "the polars frame"), domain, codings, weights=weights)
 
@@ -170,6 +184,11 @@ class Records:
         """The domain of the records."""
         return self._domain
 
+    @property
+    def weights(self) -> Weights | None:
+        """The survey weights; None where every record counts one."""
+        return self._weights
+
     def tally(
         self,
         margins: Workload | Iterable[Iterable[str]],
@@ -177,7 +196,7 @@ class Records:
         progress: "Progress | None" = None,
         max_cells: int = MAX_CELLS,
     ) -> Tally:
-        """Return the exact counts of some margins. Confidential.
+        """Return the exact counts of some margins, or the exact sums of the weights in units. Confidential.
 
         `progress` is called about twice a second with what is done, how many hundredths of it, and 100. The
         first tally after an install compiles the counting code, which takes a few seconds.
@@ -186,9 +205,8 @@ class Records:
         from tabulary.confidential.counting import count
 
         wanted = margins_of(self._domain, margins)
-        return Tally(
-            self._domain, count(self._store, self._domain, wanted, progress=progress, max_cells=max_cells)
-        )
+        counts = count(self._store, self._domain, wanted, progress=progress, max_cells=max_cells)
+        return Tally(self._domain, counts, weights=self._weights)
 
     def close(self) -> None:
         """Forget the records, in memory and on disk."""
@@ -204,13 +222,28 @@ class Records:
 
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self._domain.levels_of(a))}" for a in self._domain.attributes)
-        return f"<Records of {shown}>"
+        return f"<Records of {shown}{f', {self._weights}' if self._weights else ''}>"
 
     def __format__(self, specification: str) -> str:
         return repr(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("Records are confidential: they cannot be pickled or copied.")
+
+
+def _check_weights(weights: object) -> None:
+    if weights is not None and not isinstance(weights, Weights):
+        raise InvalidPlan(
+            "survey weights are given as Weights('w', maximum=50, unit='1/100'), not as "
+            f"{type(weights).__name__}. Nothing was read."
+        )
+
+
+def _columns(recodings: Iterable[Recoding], weights: Weights | None) -> tuple[str, ...]:
+    """Return the columns to read, each once."""
+    _check_weights(weights)
+    named = [recoding.column for recoding in recodings] + ([weights.column] if weights else [])
+    return tuple(dict.fromkeys(named))
 
 
 def _arrow_column(convert: Callable[[], Any], name: str) -> Any:

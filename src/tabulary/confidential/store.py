@@ -50,6 +50,11 @@ class Layout:
         self.row_bytes = sum(w * kind.itemsize for w, kind in zip(self._widths, _TYPES, strict=True))
         self.chunk_bytes = self.row_bytes * CHUNK_ROWS
 
+    def column(self, matrices: tuple[Codes, Codes, Codes], place: int) -> Codes:
+        """Return one column of a chunk."""
+        found: Codes = matrices[self.groups[place]][self.slots[place]]
+        return found
+
     def matrices(self, chunk: NDArray[np.uint8]) -> tuple[Codes, Codes, Codes]:
         """Return the three matrices of a chunk, one row a column, without copying."""
         found = []
@@ -66,13 +71,19 @@ class Layout:
 class Store:
     """Chunks of encoded records, appended once and then read many times.
 
+    With a `largest_weight`, each record has one column more, the last: its weight, a whole number up to that.
+
     Confidential. The file has no name: where the system can, it never has one, elsewhere it loses it as soon
     as it is made. No other process can open it, and nothing is left of it when this process ends, however
     it ends.
     """
 
-    def __init__(self, levels: Sequence[int], *, memory_bytes: int = MEMORY_BYTES) -> None:
-        self.layout = Layout(levels)
+    def __init__(
+        self, levels: Sequence[int], *, largest_weight: int | None = None, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        self.weighted = largest_weight is not None
+        # A column of n levels has room for the codes 0 to n, so it has room for weights up to n.
+        self.layout = Layout(levels if largest_weight is None else (*levels, largest_weight))
         self.rows = 0
         self._memory_bytes = memory_bytes
         self._chunks: list[NDArray[np.uint8]] = []
@@ -83,7 +94,7 @@ class Store:
         self._closed = False
 
     def append(self, columns: Sequence[Codes]) -> None:
-        """Add records, given as one array of codes an attribute."""
+        """Add records, given as one array of codes an attribute, and one of weights if they have any."""
         rows = len(columns[0]) if columns else 0
         taken = 0
         while taken < rows:

@@ -6,6 +6,7 @@ from typing import NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.confidential.weights import Weights
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
@@ -16,7 +17,7 @@ _LAST_EXACT = 2.0**53
 
 
 class Tally:
-    """Exact counts on some margins of a domain. Confidential.
+    """Exact counts on some margins of a domain, or exact sums of weights in their unit. Confidential.
 
     What it prints is its shape, never a count. It cannot be copied, pickled, iterated or turned into an array
     by accident: `exact` is the one way in.
@@ -29,9 +30,11 @@ class Tally:
     [3, 7]
     """
 
-    __slots__ = ("__weakref__", "_counts", "_domain")
+    __slots__ = ("__weakref__", "_counts", "_domain", "_weights")
 
-    def __init__(self, domain: Domain, counts: Mapping[Margin, NDArray[np.int64]]) -> None:
+    def __init__(
+        self, domain: Domain, counts: Mapping[Margin, NDArray[np.int64]], *, weights: Weights | None = None
+    ) -> None:
         held: dict[Margin, NDArray[np.int64]] = {}
         for margin, cells in counts.items():
             array = np.array(cells, dtype=np.int64)
@@ -41,6 +44,7 @@ class Tally:
             held[margin] = array
         self._domain = domain
         self._counts = held
+        self._weights = weights
 
     @classmethod
     def from_table(
@@ -74,6 +78,11 @@ class Tally:
         return self._domain
 
     @property
+    def weights(self) -> Weights | None:
+        """The weights that were summed; None where every record counts one, and has a sensitivity of one."""
+        return self._weights
+
+    @property
     def margins(self) -> tuple[Margin, ...]:
         """The margins that were counted, in the order of asking."""
         return tuple(self._counts)
@@ -94,7 +103,8 @@ class Tally:
     def __repr__(self) -> str:
         shown = "".join(map(show_margin, self.margins[:6])) + ("…" if len(self._counts) > 6 else "")
         cells = sum(map(self._domain.cells, self._counts))
-        return f"<Tally of {len(self._counts):,} margins, {cells:,} cells: {shown}>"
+        weighted = f", {self._weights}" if self._weights else ""
+        return f"<Tally of {len(self._counts):,} margins, {cells:,} cells{weighted}: {shown}>"
 
     def __format__(self, specification: str) -> str:
         return repr(self)

@@ -103,6 +103,13 @@ def release_to_folder(
 def _count(data: Records | Table, plan: Plan, progress: Progress | None) -> Tally:
     if not isinstance(data, Records | Table):
         raise InvalidPlan(f"a release is made from Records or from a Table, not from {type(data).__name__}.")
+    if isinstance(data, Records) and data.weights is not None:
+        # A plan's sensitivity is that of counts: its noise would be too small by the factor of the largest weight.
+        raise InvalidPlan(
+            "these records have survey weights, but a plan is for records that count one each. Nothing was "
+            "measured. Weighted records are published with tb.perturb.Tables; to release plain counts, open the "
+            "records without weights."
+        )
     if data.domain != plan.domain:
         raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
     if isinstance(data, Table):

@@ -332,11 +332,6 @@ def test_a_source_of_another_kind_is_refused(source: Callable[..., Records]) -> 
         source(ROWS, DOMAIN)
 
 
-def test_weights_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidPlan, match="every record counts one"):
-        Records.from_arrow(pa.table(ROWS), DOMAIN, weights="w")
-
-
 def test_a_delimiter_of_two_characters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidPlan, match="one character"):
         Records.from_csv(csv_file(tmp_path, csv_text(ROWS)), DOMAIN, delimiter="||")

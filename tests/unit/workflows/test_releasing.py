@@ -1,7 +1,9 @@
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tabulary as tb
+from tabulary.confidential.weights import Weights
 from tabulary.errors import (
     BudgetExceeded,
     InvalidPlan,
@@ -62,6 +64,19 @@ def test_data_that_cannot_be_counted_cost_nothing(ledger):
         tb.release(tb.Table(TABLE.domain, np.full(TABLE.shape, 0.5)), PLAN, ledger=account)
     with pytest.raises(InvalidTable):
         tb.release(tb.Table(TABLE.domain, np.full(TABLE.shape, -1)), PLAN, ledger=account)
+    assert account.spent() is None
+
+
+def test_weighted_records_are_not_released_by_a_plan_and_cost_nothing(ledger, monkeypatch):
+    account = ledger.account("rochdale")
+    monkeypatch.setattr("tabulary.workflows.releasing.measure", pytest.fail)
+    rows = {attribute: [levels[0]] for attribute, levels in zip("ABCDEFGH", TABLE.domain.levels, strict=True)}
+    survey = pa.table({**rows, "w": [2.5]})
+    with (
+        tb.Records.from_arrow(survey, TABLE.domain, weights=Weights("w", 5, unit="1/2")) as records,
+        pytest.raises(InvalidPlan, match=r"survey weights.* tb\.perturb\.Tables"),
+    ):
+        tb.release(records, PLAN, ledger=account)
     assert account.spent() is None
 
 

@@ -1,6 +1,6 @@
 """The engine that is always there: CSV, Parquet and Arrow data, read and recoded by an embedded DuckDB."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,11 +9,11 @@ import duckdb
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from tabulary.confidential.coding import Recoding
-from tabulary.confidential.engines import files
-from tabulary.confidential.engines.sql import Recoded, is_readable, quoted, recoded
-from tabulary.confidential.store import Codes
+from tabulary.confidential.engines import Batch, files
+from tabulary.confidential.engines.sql import Recoded, is_readable, numbers, quoted, recoded
 from tabulary.confidential.threads import available_threads
 from tabulary.errors import InvalidColumn, TabularyError, UnreadableSource, listed
 
@@ -75,27 +75,27 @@ class DuckDBEngine:
             )
         return cls([lambda: Part("source", tuple(data.schema.names), called, data)])
 
-    def batches(self, recodings: Sequence[Recoding]) -> Iterator[tuple[Codes, ...]]:
+    def batches(self, recodings: Sequence[Recoding], weights: str | None = None) -> Iterator[Batch]:
         """Yield the records as level codes; see `Engine.batches`."""
         connection = _connect(self._allowed)
         try:
             for number, described in enumerate(self._parts):
-                yield from _read(connection, described(), recodings, number)
+                yield from _read(connection, described(), recodings, weights, number)
         finally:
             connection.close()
 
 
-def check_columns(names: Sequence[object], recodings: Sequence[Recoding], called: str) -> None:
+def check_columns(names: Sequence[object], wanted: Iterable[str], called: str) -> None:
     """Refuse a source in which a wanted column is missing or stands twice.
 
     The names that the source does have are not told: without a header line they would be a record.
     """
-    wanted = list(dict.fromkeys(recoding.column for recoding in recodings))
+    wanted = list(dict.fromkeys(wanted))
     missing = [column for column in wanted if column not in names]
     if missing:
         raise InvalidColumn(
             f"{called} has no column {listed(missing)}. Nothing was counted. Its header must spell the name "
-            "exactly so; a column of another name is given with Coding(column=...)."
+            "exactly so; a column of another name is given with Coding(column=...), that of weights with Weights(...)."
         )
     doubled = [column for column in wanted if list(names).count(column) > 1]
     if doubled:
@@ -106,14 +106,16 @@ def check_columns(names: Sequence[object], recodings: Sequence[Recoding], called
 
 
 def _read(
-    connection: Any, part: Part, recodings: Sequence[Recoding], number: int
-) -> Iterator[tuple[Codes, ...]]:
-    check_columns(part.names, recodings, part.called)
+    connection: Any, part: Part, recodings: Sequence[Recoding], weights: str | None, number: int
+) -> Iterator[Batch]:
+    wanted = [recoding.column for recoding in recodings] + ([] if weights is None else [weights])
+    check_columns(part.names, wanted, part.called)
     # Columns go by their place: DuckDB takes "Sex" and "sex" for one name, and renames the second in silence.
     relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
-    columns = [f"c{part.names.index(recoding.column)}" for recoding in recodings]
+    columns = [f"c{part.names.index(column)}" for column in wanted]
     kinds = _guarded(lambda: _types(connection, part, relation, columns), part.called)
-    for recoding, kind in zip(recodings, kinds, strict=True):
+    # Not strict, here and below: the weights come last, after every recoding.
+    for recoding, kind in zip(recodings, kinds, strict=False):
         if not is_readable(kind):
             raise InvalidColumn(
                 f"column {recoding.column!r} of {part.called} has the type {kind}, whose values have no text "
@@ -121,14 +123,27 @@ def _read(
             )
     ways = [
         recoded(recoding, column, kind, f"levels_{number}_{place}")
-        for place, (recoding, column, kind) in enumerate(zip(recodings, columns, kinds, strict=True))
+        for place, (recoding, column, kind) in enumerate(zip(recodings, columns, kinds, strict=False))
     ]
+    if weights is not None:
+        ways.append(_weights(weights, columns[-1], kinds[-1], part.called))
     reader = _guarded(lambda: _query(connection, relation, ways, number), part.called)
     while True:
         batch = _guarded(lambda: next(reader, None), part.called)
         if batch is None:
             return
         yield tuple(_codes(batch.column(i), way) for i, way in enumerate(ways))
+
+
+def _weights(name: str, column: str, kind: str, called: str) -> Recoded:
+    way = numbers(column, kind)
+    if way is None:
+        # The type is not told: that of a dictionary names its values.
+        raise InvalidColumn(
+            f"column {name!r} of {called} has a type whose values are no numbers, so they cannot be weights. "
+            "Nothing was counted. Name a column of numbers."
+        )
+    return way
 
 
 def _types(connection: Any, part: Part, relation: str, columns: Sequence[str]) -> list[str]:
@@ -146,12 +161,14 @@ def _query(connection: Any, relation: str, ways: Sequence[Recoded], number: int)
     return connection.sql(f"SELECT {chosen} FROM {relation}").to_arrow_reader(_BATCH_ROWS)
 
 
-def _codes(column: Any, way: Recoded) -> Codes:
-    raw = column.to_numpy(zero_copy_only=False)
+def _codes(column: Any, way: Recoded) -> NDArray[Any]:
+    raw: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    if way.codes is None:
+        # A null has become NaN.
+        return raw
     if raw.dtype == way.codes.dtype and np.array_equal(way.codes, np.arange(len(way.codes))):
-        codes: Codes = raw
-    else:
-        codes = way.codes[raw]
+        return raw
+    codes: NDArray[Any] = way.codes[raw]
     return codes
 
 

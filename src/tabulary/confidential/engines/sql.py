@@ -38,10 +38,13 @@ _MAX_SPAN = 1 << 16
 
 @dataclass(frozen=True)
 class Recoded:
-    """An expression that gives a column's raw numbers, never null, and the level code of each raw number."""
+    """An expression that gives a column's raw numbers, never null, and the level code of each raw number.
+
+    Without codes it is the column's own numbers that are wanted, as doubles; what is no finite one is null.
+    """
 
     expression: str
-    codes: NDArray[np.generic]
+    codes: NDArray[np.generic] | None
     texts: tuple[str, ...] = ()
     """The texts of the dictionary type that the expression needs, if it needs one."""
 
@@ -58,6 +61,21 @@ def quoted(text: str) -> str:
 def is_readable(kind: str) -> bool:
     """Return whether a column of this DuckDB type has a text that can be a level."""
     return kind in _INTEGERS or kind in _FLOATS or kind == "BOOLEAN" or kind.startswith((*_TEXTS, "DECIMAL"))
+
+
+def numbers(column: str, kind: str) -> Recoded | None:
+    """Return how the numbers of a column of DuckDB type `kind` are read; None if that type holds none.
+
+    Texts may be numbers, as they are in every CSV file; dates, booleans and lists are not.
+    """
+    listed = kind.endswith("]")
+    if (
+        kind in _INTEGERS
+        or kind in _FLOATS
+        or (kind.startswith(("DECIMAL", "VARCHAR", "ENUM")) and not listed)
+    ):
+        return Recoded(_number(column, kind), None)
+    return None
 
 
 def recoded(recoding: Recoding, column: str, kind: str, dictionary: str) -> Recoded:

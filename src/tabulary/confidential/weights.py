@@ -1,0 +1,115 @@
+"""Survey weights: what one record counts, in whole units and never above a public maximum."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.errors import InvalidPlan
+
+_MAX_UNITS = 10**9
+
+# Weights beyond these bounds are slips of the pen, and would not survive as doubles.
+_BOUND = Fraction(10) ** 100
+
+# The decimal form of a double, the division and the unit as a double are each good to a relative 2**-53: their
+# product is good to this, with room to spare.
+_DOUBT = 2.0**-50
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The column of survey weights, their public maximum, and the unit in which they are counted.
+
+    A weighted table sums weights where another counts records. One record more or less moves one cell of it
+    by at most the maximal weight w (Rinott, O'Keefe, Shlomo & Skinner 2018, section 8), here by at most
+    `sensitivity` = w / unit whole units: integers are measured, so integers are summed. A weight is taken as
+    the shortest decimal number that its double stands for, clipped at the maximum, and rounded to the
+    nearest unit, a tie to the even one. The maximum is a whole number of units, so rounding cannot exceed it.
+
+    All three are public, and chosen without looking at the weights: the largest weight in the data is
+    a value from one record. The unit has no default, since only who knows how the weights were written
+    knows how fine it must be: 1/100 keeps two decimals as they are. Rounding moves a sum by at most half a
+    unit a record, and a weight of less than half a unit counts nothing; a finer unit costs memory, never
+    privacy, since noise grows with the maximum and not with the unit. Clipping biases sums downward.
+
+    What is promised holds where a record brings its weight along, as a design weight does. A weight that was
+    calibrated to totals of the same sample depends on the other records, and one of them more or less would
+    move the weights of all: then this sensitivity is not the whole one.
+
+    >>> weights = Weights("w", 50, unit="1/100")
+    >>> weights.sensitivity
+    5000
+    >>> print(weights)
+    weights 'w' up to 50 in units of 0.01
+    """
+
+    column: str
+    maximum: Fraction
+    unit: Fraction
+
+    def __init__(self, column: str, maximum: object, *, unit: object) -> None:
+        if not isinstance(column, str) or not column:
+            raise InvalidPlan(f"the column of the weights is named by text, not {column!r}.")
+        object.__setattr__(self, "column", column)
+        object.__setattr__(self, "maximum", _positive(maximum, "the maximum weight"))
+        object.__setattr__(self, "unit", _positive(unit, "the unit of the weights"))
+        units = self.maximum / self.unit
+        if units.denominator != 1:
+            nearest = -(-units.numerator // units.denominator) * self.unit
+            raise InvalidPlan(
+                f"the maximum weight {show_fraction(self.maximum)} is no whole number of units of "
+                f"{show_fraction(self.unit)}, in which weights are counted. Choose another unit, or a maximum of "
+                f"{show_fraction(nearest)}."
+            )
+        if units > _MAX_UNITS:
+            raise InvalidPlan(
+                f"the maximum weight {show_fraction(self.maximum)} is more than {_MAX_UNITS:,} units of "
+                f"{show_fraction(self.unit)}. Choose a larger unit."
+            )
+
+    @property
+    def sensitivity(self) -> int:
+        """How many units one record can add to one cell of a margin."""
+        return (self.maximum / self.unit).numerator
+
+    def __str__(self) -> str:
+        return f"weights {self.column!r} up to {show_fraction(self.maximum)} in units of {show_fraction(self.unit)}"
+
+
+def in_units(weights: Weights, numbers: NDArray[np.float64]) -> tuple[NDArray[np.uint32], bool]:
+    """Return weights in whole units, and whether one of them was clipped. Confidential.
+
+    Exactly min(round(number / unit), sensitivity) for finite numbers that are not negative, each taken as its
+    shortest decimal form. Doubles decide wherever they are sure; what lies close to a tie or to the maximum
+    is divided as fractions, each different number once.
+
+    >>> units, clipped = in_units(Weights("w", 2, unit="1/10"), np.array([0.25, 0.35, 1.0, 2.01]))
+    >>> units.tolist(), clipped
+    ([2, 4, 10, 20], True)
+    """
+    largest = weights.sensitivity
+    # What is far above the maximum is cut before it is divided, so that nothing overflows.
+    quotients = np.minimum(numbers, 2 * float(weights.maximum)) / float(weights.unit)
+    slack = _DOUBT * quotients
+    units = np.rint(quotients)
+    from_tie = np.abs(quotients - np.floor(quotients) - 0.5)
+    doubtful = (from_tie <= slack) | (np.abs(quotients - largest) <= slack)
+    clipped = bool(np.any((quotients > largest) & ~doubtful))
+    if doubtful.any():
+        different, places = np.unique(numbers[doubtful], return_inverse=True)
+        exact = [Fraction(repr(number)) / weights.unit for number in different.tolist()]
+        units[doubtful] = np.array([round(quotient) for quotient in exact], dtype=np.float64)[places]
+        clipped = clipped or any(quotient > largest for quotient in exact)
+    return np.minimum(units, largest).astype(np.uint32), clipped
+
+
+def _positive(value: object, name: str) -> Fraction:
+    number = exact_fraction(value, name=name, error=InvalidPlan)
+    if not 1 / _BOUND <= number <= _BOUND:
+        raise InvalidPlan(
+            f"{name} must be above zero, and neither tiny nor huge, not {show_fraction(number)}."
+        )
+    return number
