@@ -1,4 +1,4 @@
-"""Draws the pictures of `docs/explanation/planner.md` and `shrinkage.md`: part of `make docs`.
+"""Draws the pictures of the pages below `docs/explanation`: part of `make docs`.
 
 Hue, dash and shape all tell lines apart, so that a picture reads in black and white. The numbers are those of
 `docs/results.py`, the same in every run.
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import altair as alt
-import vl_convert
 
 from docs.results import (
     RHOS,
@@ -20,14 +19,17 @@ from docs.results import (
     attenuation,
     cluster,
     coverage,
+    false_findings,
     growth,
+    perturbed_census,
     spending,
+    true_privacy,
     wins,
 )
+from tabulary.studies.box_plots import box_plots
+from tabulary.studies.drawing import COLOURS, INK, SOFT, styled, svg
 
 IMAGES = Path(__file__).parent / "images"
-INK, SOFT = "#1c2128", "#57606a"
-COLOURS = ["#0b3c6f", "#b3470f", "#1f7a4d", "#7a3fa0", "#c28a00", "#4d4d4d", "#2a9bb5"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3]]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 
@@ -216,6 +218,58 @@ def coverage_picture() -> alt.TopLevelMixin:
     )
 
 
+def risk_utility_picture() -> alt.TopLevelMixin:
+    """Return the box plots of what two laws do to a table."""
+    return box_plots(perturbed_census(), name="uk-census, age by occupation")
+
+
+def true_privacy_picture() -> alt.TopLevelMixin:
+    """Return the picture of δ(ε) of laws that name the same ε and nearly the same δ."""
+    rows = true_privacy()
+    return _panels(
+        rows,
+        x=alt.X("epsilon:Q", title="ε", scale=alt.Scale(nice=False), axis=alt.Axis(format="~g", tickCount=6)),
+        y=alt.Y(
+            "delta:Q",
+            title="δ(ε), exact",
+            scale=alt.Scale(type="log", domain=[1e-5, 1], nice=False),
+            axis=alt.Axis(values=[10.0**-i for i in range(6)], format="~g"),
+        ),
+        by="law",
+        kinds=list(dict.fromkeys(row["law"] for row in rows)),
+        title="Laws that meet at the ε and δ they name part everywhere else",
+        subtitle=[
+            "The smallest δ that holds at each ε, from all pairs of neighbouring counts. Normal reaches its δ",
+            "before the ε it names and is far more private to the left: that is what its larger noise buys.",
+            "Without a bound δ is 0 from ε on.",
+        ],
+    )
+
+
+def false_findings_picture() -> alt.TopLevelMixin:
+    """Return the picture of how often each test finds association where there is none."""
+    return _panels(
+        false_findings(),
+        x=alt.X(
+            "epsilon:Q",
+            title="ε of the noise (less noise to the right)",
+            scale=alt.Scale(type="log", domain=[0.045, 2.2], nice=False),
+            axis=alt.Axis(values=[0.05, 0.1, 0.2, 0.5, 1, 2], format="~g"),
+        ),
+        y=alt.Y(
+            "rejected:Q",
+            title="independent tables called associated",
+            scale=alt.Scale(domain=[0, 1.03], nice=False),
+            axis=alt.Axis(format="%"),
+        ),
+        by="test",
+        kinds=["naive", "noise-aware"],
+        title="A test that ignores the noise finds association in it",
+        subtitle="10 × 10 tables without association, about 55 people a cell. The line is at 5 %, the level both claim.",
+        rule=0.05,
+    )
+
+
 def _percent(share: float) -> str:
     return "~0" if share < 0.001 else f"{share:.1%}" if share < 0.01 else f"{share:.0%}"
 
@@ -254,7 +308,7 @@ def _panels(
     chart = alt.Chart().encode(
         x=x,
         y=y,
-        color=alt.Color(f"{by}:N", scale=alt.Scale(domain=kinds, range=COLOURS[:count]), legend=legend),
+        color=alt.Color(f"{by}:N", scale=alt.Scale(domain=kinds, range=list(COLOURS[:count])), legend=legend),
     )
     lines = chart.mark_line(strokeWidth=1.8).encode(
         strokeDash=alt.StrokeDash(f"{by}:N", scale=alt.Scale(domain=kinds, range=DASHES[:count]), legend=None)
@@ -282,27 +336,7 @@ def _arranged(
     together = alt.concat(*charts, columns=2, spacing=24)
     if apart:
         together = together.resolve_scale(x="independent", xOffset="independent")
-    return (
-        together.properties(
-            title=alt.TitleParams(
-                title, subtitle=subtitle, anchor="start", fontSize=15, subtitleFontSize=12, offset=14
-            ),
-            background="white",
-            padding=14,
-        )
-        .configure(font="Helvetica, Arial, sans-serif")
-        .configure_axis(
-            labelColor=INK,
-            titleColor=INK,
-            gridColor="#e3e7eb",
-            titleFontWeight="normal",
-            titleFontSize=12,
-            labelFontSize=11,
-        )
-        .configure_title(color=INK, subtitleColor=SOFT, fontSize=12, fontWeight=600)
-        .configure_legend(labelColor=INK, titleColor=INK, labelFontSize=12, symbolOpacity=1)
-        .configure_view(stroke="#b8c0c8")
-    )
+    return styled(together, title=title, subtitle=subtitle)
 
 
 PICTURES: Mapping[str, Callable[[], alt.TopLevelMixin]] = {
@@ -312,14 +346,16 @@ PICTURES: Mapping[str, Callable[[], alt.TopLevelMixin]] = {
     "shrink-misleads": cluster_picture,
     "shrink-attenuation": attenuation_picture,
     "shrink-coverage": coverage_picture,
+    "perturbation-risk-utility": risk_utility_picture,
+    "perturbation-privacy": true_privacy_picture,
+    "inference-level": false_findings_picture,
 }
 
 
 def draw(names: Iterable[str] = PICTURES) -> None:
     """Write the pictures below `docs/images`."""
     for name in names:
-        svg = vl_convert.vegalite_to_svg(PICTURES[name]().to_json())
-        (IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
+        (IMAGES / f"{name}.svg").write_text(svg(PICTURES[name]()), encoding="utf-8")
 
 
 if __name__ == "__main__":

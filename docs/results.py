@@ -1,10 +1,12 @@
-"""The numbers behind the pictures of `docs/explanation/planner.md` and `shrinkage.md`.
+"""The numbers behind the pictures of the pages below `docs/explanation`.
 
-Expected errors come from plans, which read no data; all else is measured on generated populations.
+Expected errors come from plans, and δ from laws, which read no data; all else is measured on generated populations or
+on a published table.
 `python -m docs.results` prints what the pages quote.
 """
 
 import math
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -24,9 +26,11 @@ from docs.populations import (
 )
 from tabulary.core.residuals import centre
 from tabulary.errors import PublicError
+from tabulary.noise import ExactSampler
 from tabulary.planning import Plan
 from tabulary.reconstruct.shrink import simplex
 from tabulary.reconstruct.shrink_simulation import simulated_shrink_errors
+from tabulary.studies.perturbation import RiskUtility, risk_utility
 from tests.entropy import SeededEntropy
 
 Row = dict[str, Any]
@@ -38,6 +42,7 @@ USUAL_RHO = "0.015"
 RHOS = (0.0001, 0.0005, 0.002, 0.015, 0.1, 0.5, 2.0)
 SMALL_RHOS = (0.00001, 0.00003, 0.0001, 0.0005, 0.002, 0.015, 0.1)
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)
+EPSILONS = ("1/20", "1/10", "1/5", "1/2", "1", "2")
 SIZES = ((0, 10, "0–9"), (10, 100, "10–99"), (100, 1_000, "100–999"), (1_000, math.inf, "1,000 and more"))
 BOTH = ("region", "diagnosis")
 # The cell with sixty people more than expected.
@@ -345,6 +350,65 @@ def rejections() -> list[Row]:
     return rows
 
 
+@cache
+def perturbed_census() -> RiskUtility:
+    """Return what two laws do to the published census table, a hundred times for each of six ε."""
+    return risk_utility(tb.datasets.load("uk-census"), sampler=ExactSampler(SeededEntropy(2018)))
+
+
+@cache
+def true_privacy() -> list[Row]:
+    """Return δ(ε) of the laws that Rinott et al. compare at two ε, and of Laplace without a bound."""
+    rows = []
+    for named in ("1/2", "3/2"):
+        laplace = tb.perturb.Laplace(named, bound=7)
+        normal = tb.perturb.match_delta(laplace, family=tb.perturb.Normal)
+        laws = {
+            "Laplace, m = 7": laplace,
+            "Normal, m of the same δ": normal,
+            "Laplace without a bound": tb.perturb.Laplace(named),
+        }
+        panel = f"named ε = {float(laplace.epsilon):g}, Normal m = {normal.bound}"
+        for shown, law in laws.items():
+            # In steps of 1/20 of the named ε, and a little beyond it.
+            for step in range(23):
+                epsilon = laplace.epsilon * Fraction(step, 20)
+                delta = law.delta_at(epsilon)
+                # A logarithmic scale has no zero.
+                if delta > 0:
+                    rows.append({"panel": panel, "law": shown, "epsilon": float(epsilon), "delta": delta})
+    return rows
+
+
+@cache
+def false_findings() -> list[Row]:
+    """Return how often two tests reject the independence of tables that are independent, by the ε of their noise.
+
+    10 × 10 tables of Poisson counts about exp(4), as in section 6.1 of Rinott et al., with Laplace noise.
+    """
+    domain = tb.Domain({"row": range(10), "column": range(10)})
+    rows = []
+    for bound, panel in ((None, "Laplace without a bound"), (10, "Laplace, m = 10")):
+        for epsilon in EPSILONS:
+            law = tb.perturb.Laplace(epsilon, bound=bound)
+            entropy, random = SeededEntropy(2018), np.random.default_rng(2018)
+            noise = tb.infer.noise_of(tb.Table(domain, np.zeros(domain.shape, dtype=np.int64)), law)
+            rejected = {"naive": 0, "noise-aware": 0}
+            for _ in range(_TABLES):
+                effects = random.uniform(-0.5, 0.5, (2, 10))
+                counts = random.poisson(np.exp(4 + effects[0][:, None] + effects[1]))
+                released = tb.Table(domain, noise.released(counts, entropy))
+                rejected["naive"] += tb.infer.independence(released, "naive").rejects()
+                rejected["noise-aware"] += tb.infer.independence(released, noise=noise).rejects()
+            rows += [
+                {"panel": panel, "epsilon": float(Fraction(epsilon)), "test": test, "rejected": count / _TABLES}
+                for test, count in rejected.items()
+            ]
+    return rows
+
+
+_TABLES = 300
+
 # The 95 % quantile of χ² with 77 degrees of freedom.
 _CRITICAL = 98.48
 
@@ -380,6 +444,8 @@ def main() -> None:
         fresh(),
         bias(),
         rejections(),
+        true_privacy(),
+        false_findings(),
     ):
         for row in found:
             shown = {key: f"{v:.4g}" if isinstance(v, float) else str(v) for key, v in row.items()}

@@ -64,12 +64,17 @@ def print_released(table: ReleasedTable, confidence: float) -> None:
 
 def _print_cross_table(table: ReleasedTable, title: str, widths: list[list[int]]) -> None:
     row_levels, column_levels = table.domain.levels
-    grid = Grid(title=_plain(title), title_justify="left")
+    # Half-widths that are all the same are said once, which leaves room for the counts.
+    different = {half for halves in widths for half in halves} - {0}
+    shared = different.pop() if len(different) == 1 else None
+    shown = title if shared is None else f"{title}: every count ±{show_width(shared)}"
+    grid = Grid(title=_plain(shown), title_justify="left")
     grid.add_column(_plain(" \\ ".join(table.domain.attributes)))
     for level in column_levels:
         grid.add_column(_plain(level), justify="right")
     for level, counts, halves in zip(row_levels, table.counts.tolist(), widths, strict=True):
-        grid.add_row(_plain(level), *(_cell(c, h) for c, h in zip(counts, halves, strict=True)))
+        cells = zip(counts, halves, strict=True)
+        grid.add_row(_plain(level), *(_cell(c, h) if h != shared else show_width(c) for c, h in cells))
     output.print(grid)
     _print_legend(table)
 

@@ -44,15 +44,7 @@ class Truncated:
             raise InvalidNoise(
                 f"A truncated noise is a discrete Laplace or Gaussian one, not {type(self.law).__name__}."
             )
-        if isinstance(self.bound, bool) or not isinstance(self.bound, int) or self.bound < 1:
-            raise InvalidNoise(
-                f"The bound of a noise must be a positive whole number, not {self.bound!r}: with 0 the exact "
-                "counts would be published. Leave it out for noise without a bound."
-            )
-        if self.bound > LARGEST_BOUND:
-            raise InvalidNoise(
-                f"The bound of a noise may be at most {LARGEST_BOUND:,}. Leave it out: a larger one cuts nothing."
-            )
+        check_bound(self.bound)
 
     def sample(self, size: int | tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
         """Return independent draws from exactly this law.
@@ -154,6 +146,19 @@ class Truncated:
         """
         inner = self.law.describe()
         return {**inner, "family": f"truncated-{inner['family']}", "bound": str(self.bound)}
+
+
+def check_bound(bound: object) -> None:
+    """Raise InvalidNoise unless noise can be cut at ±`bound`."""
+    if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
+        raise InvalidNoise(
+            f"The bound of a noise must be a positive whole number, not {bound!r}: with 0 the exact "
+            "counts would be published. Leave it out for noise without a bound."
+        )
+    if bound > LARGEST_BOUND:
+        raise InvalidNoise(
+            f"The bound of a noise may be at most {LARGEST_BOUND:,}. Leave it out: a larger one cuts nothing."
+        )
 
 
 @lru_cache(maxsize=64)

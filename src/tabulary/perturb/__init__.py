@@ -9,18 +9,31 @@ A perturbation replaces an original count a by b with probability p(a, b). Every
 """
 
 from tabulary.perturb.additive import Laplace, Normal
+from tabulary.perturb.alternatives import Alternatives
 from tabulary.perturb.custom import Custom
+from tabulary.perturb.hellinger import Hellinger
 from tabulary.perturb.law import Perturbation, Row
 from tabulary.perturb.matching import match_delta
+from tabulary.perturb.max_entropy import MaxEntropy
 from tabulary.perturb.published import PerturbedTable, perturb
+from tabulary.perturb.published_tables import PerturbedTables
+from tabulary.perturb.tables import Tables
+from tabulary.perturb.wishes import Wishes, wishes
 
 __all__ = [
+    "Alternatives",
     "Custom",
+    "Hellinger",
     "Laplace",
+    "MaxEntropy",
     "Normal",
     "Perturbation",
     "PerturbedTable",
+    "PerturbedTables",
     "Row",
+    "Tables",
+    "Wishes",
     "match_delta",
     "perturb",
+    "wishes",
 ]

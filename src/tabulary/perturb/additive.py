@@ -15,6 +15,7 @@ from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, Truncated
+from tabulary.noise.truncated import check_bound
 from tabulary.perturb.exposure import checked_epsilon, delta_between
 from tabulary.perturb.law import Floats, Loss, Perturbation, Row
 
@@ -168,10 +169,12 @@ class Normal(Additive):
 
 
 def _settle(law: Additive, epsilon: object, bound: int | None, sensitivity: int) -> None:
-    """Set the checked parameters of a law; the bound is checked by the noise that it cuts."""
+    """Set the checked parameters of a law."""
+    if bound is not None:
+        check_bound(bound)
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
         raise InvalidNoise(f"The sensitivity of a count is a positive whole number, not {sensitivity!r}.")
-    if type(bound) is int and 0 < 2 * bound < sensitivity:
+    if bound is not None and 2 * bound < sensitivity:
         raise InvalidNoise(
             f"The bound {bound} is below half the sensitivity {sensitivity}: two neighbouring counts could "
             "never be published as the same value. Take a larger bound, or none. Nothing was drawn."

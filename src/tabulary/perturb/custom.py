@@ -32,7 +32,7 @@ class Custom(RowByRow):
     laws: tuple[Tabulated, ...]
 
     def __init__(self, pmf: Mapping[int, object] | Sequence[Mapping[int, object]]) -> None:
-        rows = [pmf] if isinstance(pmf, Mapping) else list(pmf)
+        rows = list(pmf) if isinstance(pmf, Sequence) else [pmf]
         if not rows:
             raise InvalidNoise("A perturbation needs at least one row of probabilities. Nothing was drawn.")
         self._settle(_law(row, a, len(rows)) for a, row in enumerate(rows))

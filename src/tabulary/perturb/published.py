@@ -11,6 +11,7 @@ from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import ExactSampler, Sampler
+from tabulary.noise.integer import check_half_width
 from tabulary.perturb.law import Floats, Perturbation
 from tabulary.planning import ErrorLaw
 from tabulary.release import ReleasedTable
@@ -44,9 +45,12 @@ class PerturbedTable(ReleasedTable):
 class PerturbationErrors:
     """The errors of perturbed counts, as far as they can be known without the original ones.
 
-    The law of an additive perturbation is the same for every count. Of any other, the row of the published
-    count stands for that of the original one. A minimum pulls a count towards the truth, or at most `minimum`
-    away from it, so a half-width holds after it too.
+    Where rows differ, a published count tells no more than which original ones it may have been. Its interval
+    holds each of those that are no farther from it than they stray with the stated probability, so that every
+    original count is held as often as stated; its standard error is the largest of theirs. Rows that never
+    settle have no end of such counts: there the row of the published count stands for that of the original one,
+    and an interval is approximate. A minimum pulls a count towards the truth, or at most `minimum` away from it,
+    so a half-width holds after it too.
     """
 
     law: Perturbation
@@ -57,15 +61,23 @@ class PerturbationErrors:
     @property
     def standard_errors(self) -> Floats:
         """The standard deviation of what was added, zero for an impossible cell."""
-        return self._of_rows(lambda count: self.law.variance(count) ** 0.5)
+        _, originals, places = self._originals()
+        deviations = self._of_rows(originals, lambda count: self.law.variance(count) ** 0.5)
+        return np.where(self.possible, deviations.max(axis=1)[places], 0.0)
 
     def half_widths(self, confidence: float) -> NDArray[Any]:
         """Return how far each published count may be from the original one with this probability."""
-        widths = self._of_rows(lambda count: _half_width(self.law, count, confidence)).astype(np.int64)
-        if self.minimum is None:
-            return widths
-        raised = self.possible & (self.published <= self.minimum)
-        return np.where(raised, np.maximum(widths, self.minimum), widths)
+        check_half_width(confidence, 1)
+        values, originals, places = self._originals()
+        strays = self._of_rows(originals, lambda count: _half_width(self.law, count, confidence))
+        distances = np.abs(originals - values[:, None])
+        held = np.where(distances <= strays, distances, 0).max(axis=1)
+        # No original count may be near; the interval is then as wide as that of its own row.
+        widths = np.maximum(held, strays[:, strays.shape[1] // 2])[places].astype(np.int64)
+        if self.minimum is not None:
+            raised = self.published <= self.minimum
+            widths = np.where(raised, np.maximum(widths, self.minimum), widths)
+        return np.where(self.possible, widths, 0)
 
     def at(self, index: Any) -> "PerturbationErrors":
         """Return the law of the cells at a numpy index."""
@@ -79,11 +91,19 @@ class PerturbationErrors:
             self.law, self.published.transpose(order), self.possible.transpose(order), self.minimum
         )
 
-    def _of_rows(self, of: Callable[[int], float]) -> Floats:
-        rows = np.clip(self.published, 0, self.law.settled)
-        counts, places = np.unique(rows, return_inverse=True)
-        found = np.array([of(int(count)) for count in counts])[places].reshape(rows.shape)
-        return np.where(self.possible, found, 0.0)
+    def _originals(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
+        """Return the distinct published values, what each may have been (itself amid), and each cell's place."""
+        law = self.law
+        reach = max(law.bound, self.minimum or 0) if law.settled and law.bound is not None else 0
+        # Beyond this all rows are one, and so is what is known.
+        published = self.published if law.settled is None else np.minimum(self.published, law.settled + reach)
+        values, places = np.unique(published, return_inverse=True)
+        originals = np.maximum(values[:, None] + np.arange(-reach, reach + 1), 0)
+        return values, originals, places.reshape(published.shape)
+
+    def _of_rows(self, originals: NDArray[np.int64], of: Callable[[int], float]) -> Floats:
+        counts, places = np.unique(np.clip(originals, 0, self.law.settled), return_inverse=True)
+        return np.array([of(int(count)) for count in counts])[places].reshape(originals.shape)
 
 
 def perturb(

@@ -1,6 +1,7 @@
 """The use cases: what `tb.release`, the command line and a service call."""
 
+from tabulary.workflows.perturbing import perturb
 from tabulary.workflows.planfile import PlanFile, read_plan_file
 from tabulary.workflows.releasing import release, release_to_folder
 
-__all__ = ["PlanFile", "read_plan_file", "release", "release_to_folder"]
+__all__ = ["PlanFile", "perturb", "read_plan_file", "release", "release_to_folder"]

@@ -1,0 +1,262 @@
+"""Perturbation by cell keys: what may be published, and apart from it what the custodian keeps."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tabulary.cellkey.promise import PROMISE
+from tabulary.cellkey.ptable import PTable
+from tabulary.cellkey.records import KeyedRecords
+from tabulary.cellkey.runs import Integers
+from tabulary.core.domain import MAX_CELLS, Domain, Margin
+from tabulary.core.table import frame_of, long_columns, value_name
+from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.release.formats import csv_bytes
+from tabulary.release.promise import Promise
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+SMALLEST_SECRET = 16
+"""A secret has at least this many bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellKeyTable:
+    """A published table: perturbed counts, and what is known about how they were perturbed. NOT differentially private.
+
+    `counts` is a masked array, masked where a count is below `minimum` and therefore not published; what lies under
+    the mask is zero. It holds no exact count, no key and no way back to either.
+
+    >>> table = CellKeyTable(Domain({"sex": ["F", "M"]}), np.ma.masked_less([12, 3], 10), {"keys": 256}, 10)
+    >>> table
+    <CellKeyTable sex 2, not differentially private>
+    >>> table["F"], table["M"], table.counts.tolist()
+    (12, None, [12, None])
+    """
+
+    domain: Domain
+    counts: "np.ma.MaskedArray[Any, np.dtype[np.int64]]"
+    ptable: dict[str, object] = field(repr=False)
+    minimum: int | None = None
+
+    def __post_init__(self) -> None:
+        if np.shape(self.counts) != self.domain.shape:
+            raise InvalidTable(
+                f"the domain's shape is {self.domain.shape} but the array's is {np.shape(self.counts)}."
+            )
+        mask = np.ma.getmaskarray(self.counts).copy()
+        # Nothing lies under the mask: whoever lifts it must not find a count.
+        shown = np.array(np.ma.filled(self.counts, 0), dtype=np.int64)
+        shown.flags.writeable = False
+        object.__setattr__(self, "counts", np.ma.MaskedArray(shown, mask, fill_value=0, hard_mask=True))
+
+    @property
+    def margin(self) -> Margin:
+        """The attributes of this table, in its own order."""
+        return self.domain.attributes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each attribute."""
+        return self.domain.shape
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised, which is little, and what is not."""
+        return PROMISE
+
+    def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | None:
+        """Return one published count by its labels, in the order of the attributes; None if it is withheld."""
+        given = labels if isinstance(labels, tuple) else (labels,)
+        if len(given) != len(self.margin):
+            raise InvalidTable(
+                f"a cell of this table has {len(self.margin)} labels, one for each of {list(self.margin)}."
+            )
+        index = tuple(self.domain.code(a, level) for a, level in zip(self.margin, given, strict=True))
+        return None if np.ma.getmaskarray(self.counts)[index] else int(self.counts.data[index])
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the table in long form: the attributes, then `count`, with None for a withheld one."""
+        counts = np.array(self.counts.reshape(-1).tolist(), dtype=object)
+        return long_columns(self.domain, {value_name("count", self.margin): counts})
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table in long form as an Arrow table; a withheld count is null."""
+        *labels, (name, counts) = self.columns().items()
+        texts = {attribute: pa.array(column, pa.string()) for attribute, column in labels}
+        return pa.table({**texts, name: pa.array(counts, pa.int64())})
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the table in long form as a pandas frame; a withheld count is missing."""
+        columns = self.columns()
+        frame: pandas.DataFrame = frame_of("pandas", columns)
+        return frame.astype({list(columns)[-1]: "Int64"})
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the table in long form as a polars frame; a withheld count is null."""
+        frame: polars.DataFrame = frame_of("polars", self.columns())
+        return frame
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table in long form; a withheld count is an empty field."""
+        table = self.to_arrow()
+        written = pc.fill_null(table.column(-1).cast(pa.string()), "")
+        last = table.num_columns - 1
+        Path(path).write_bytes(csv_bytes(table.set_column(last, table.column_names[last], written)))
+
+    def describe(self) -> dict[str, object]:
+        """Return what is public besides the counts, as plain data."""
+        return {
+            "method": "cell keys",
+            "differentially_private": False,
+            "domain": self.domain.describe(),
+            "minimum": self.minimum,
+            "ptable": self.ptable,
+            "promise": self.promise.describe(),
+        }
+
+    def __repr__(self) -> str:
+        shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.margin)
+        return f"<CellKeyTable {shown or 'total'}, not differentially private>"
+
+
+class Custody:
+    """What the custodian keeps of a table: exact counts, cell keys and perturbations. Confidential.
+
+    `count`, `ckey`, `pcv` and `pvalue` are read-only arrays of the table's shape. It is made beside the published
+    table and not reachable from it; it prints its shape, and cannot be copied or pickled.
+    """
+
+    __slots__ = ("__weakref__", "ckey", "count", "domain", "pcv", "pvalue")
+
+    domain: Domain
+    count: Integers
+    ckey: Integers
+    pcv: Integers
+    pvalue: Integers
+
+    def __init__(
+        self, domain: Domain, count: Integers, ckey: Integers, pcv: Integers, pvalue: Integers
+    ) -> None:
+        for name, array in (("count", count), ("ckey", ckey), ("pcv", pcv), ("pvalue", pvalue)):
+            held = np.array(array, dtype=np.int64)
+            held.flags.writeable = False
+            object.__setattr__(self, name, held)
+        object.__setattr__(self, "domain", domain)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Custody is a record of what was done; it does not change.")
+
+    def __repr__(self) -> str:
+        shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
+        return f"<Custody of {shown or 'total'}, confidential>"
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a Custody is confidential: it cannot be pickled or copied.")
+
+
+def perturb(
+    records: KeyedRecords,
+    margin: Iterable[str],
+    ptable: PTable,
+    *,
+    minimum: int | None = None,
+    secret: bytes | None = None,
+    max_cells: int = MAX_CELLS,
+) -> tuple[CellKeyTable, Custody]:
+    r"""Return a table to publish and, apart from it, what the custodian keeps. NOT differentially private.
+
+    A cell's key (`ckey`) is the sum of its participants' record keys modulo the number of keys, its value (`pcv`) is
+    the row of the ptable that serves its count, and `pvalue` = ptable[pcv, ckey] is added. So the same participants
+    get the same perturbation in every table: asking again, or in other words, gains nothing. Unbiased where the
+    ptable's rows are (`PTable.mean`). Published counts below `minimum` are withheld.
+
+    A cell without participants has the key sum 0, wherever it stands: one constant key would perturb all zeros
+    alike and show them. If the ptable perturbs zeros, such a cell gets a key from its description instead, hashed
+    with a `secret` that the custodian keeps for all tables. Its perturbation then repeats for the same description
+    and not for another description of the same nobody, so an average over descriptions finds the zeros. A cell
+    that the domain declares impossible stays zero.
+
+    One pass over the records. The differencing attack of Rinott, O'Keefe, Shlomo & Skinner (2018), section 2.2,
+    works against every ptable: see `CellKeyTable.promise`.
+
+    >>> from tabulary.cellkey.keys import RecordKeys
+    >>> people = pa.table({"sex": ["F", "M", "F"], "record_key": [1, 0, 2]})
+    >>> records = KeyedRecords.from_frame(people, Domain({"sex": ["F", "M"]}), keys=RecordKeys(modulus=4))
+    >>> ptable = PTable.from_array([[1, 0, 0, -1], [1, 0, 0, -1]])
+    >>> published, custody = perturb(records, ["sex"], ptable)
+    >>> published.counts.tolist()
+    [1, 2]
+    >>> custody
+    <Custody of sex 2, confidential>
+    """
+    if not isinstance(records, KeyedRecords) or not isinstance(ptable, PTable):
+        raise InvalidPlan("perturb takes KeyedRecords and a PTable.")
+    if records.keys.modulus != ptable.modulus:
+        raise InvalidPlan(
+            f"the records have {records.keys.modulus} keys and the ptable {ptable.modulus}, so a key sum is no key of "
+            "the table. Nothing was counted. Use a ptable made for these keys; one of intervals is read for any number "
+            "of them: PTable.from_csv(path, modulus=…)."
+        )
+    if minimum is not None and (isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 0):
+        raise InvalidPlan(f"the smallest count that is published is a whole number, not {minimum!r}.")
+    if ptable.perturbs_zeros and (not isinstance(secret, bytes) or len(secret) < SMALLEST_SECRET):
+        raise InvalidPlan(
+            f"this ptable perturbs zeros, which needs a secret of at least {SMALLEST_SECRET} bytes, the same for all "
+            "tables of these records: secrets.token_bytes(32), drawn once and kept. Nothing was counted."
+        )
+    named = records.domain.margin(margin)
+    domain = records.domain.project(named)
+    counts, ckeys = records.sums(named, max_cells=max_cells)
+    if ptable.perturbs_zeros and secret is not None:
+        ckeys = np.where(counts == 0, described_keys(domain, counts == 0, ptable.modulus, secret), ckeys)
+    pcv = ptable.pcv(counts)
+    pvalues = ptable.pvalues(pcv, ckeys)
+    pvalues[domain.impossible(named)] = 0
+    perturbed = counts + pvalues
+    published = np.ma.MaskedArray(perturbed, False if minimum is None else perturbed < minimum)
+    return (
+        CellKeyTable(domain, published, ptable.describe(), minimum),
+        Custody(domain, counts, ckeys, pcv, pvalues),
+    )
+
+
+def described_keys(
+    domain: Domain, wanted: NDArray[np.bool_], modulus: int, secret: bytes
+) -> NDArray[np.int64]:
+    """Return a key for each wanted cell that depends on its attributes and levels and on the secret alone.
+
+    BLAKE2b with the secret as its key, over the attributes in alphabetical order, so that the order in which a table
+    names them does not matter; reduced from 128 bits, which favours no key by more than 2**-66.
+    """
+    keys = np.zeros(wanted.shape, dtype=np.int64)
+    # BLAKE2b takes a key of up to 64 bytes, and a digest of one of any length is such a key.
+    hidden = hashlib.blake2b(secret).digest()
+    order = sorted(range(len(domain.attributes)), key=lambda i: domain.attributes[i])
+    parts = [
+        [_part(domain.attributes[i]) + _part(level) for level in domain.levels[i]]
+        for i in range(len(domain.attributes))
+    ]
+    for cell in map(tuple, np.argwhere(wanted).tolist()):
+        text = b"".join(parts[i][cell[i]] for i in order)
+        digest = hashlib.blake2b(text, key=hidden, digest_size=16).digest()
+        keys[cell] = int.from_bytes(digest, "big") % modulus
+    return keys
+
+
+def _part(text: str) -> bytes:
+    # Its length goes first, so that no two descriptions have the same bytes.
+    spelled = text.encode()
+    return len(spelled).to_bytes(8, "big") + spelled

@@ -1,0 +1,77 @@
+"""The figure of risk and utility: what two laws do to a table, drawn into a folder."""
+
+import statistics
+from pathlib import Path
+
+from rich.table import Table as Grid
+
+from tabulary.cli.console import output, progress_bar
+from tabulary.core.exact import show_fraction
+from tabulary.core.table import Table
+from tabulary.errors import ReleaseError, ReleaseExists
+from tabulary.studies.perturbation import MEASURES, RiskUtility, risk_utility
+
+# The file by which a folder with an earlier figure is known again.
+_MARK = ".tabulary-figure"
+_STEM = "risk-utility"
+
+
+def draw_risk_utility(table: Table, folder: Path, *, name: str, bound: int, repetitions: int) -> None:
+    """Perturb a public table many times, draw box plots of what came of it, and say where they are."""
+    _prepare(folder)
+    with progress_bar() as progress:
+        found = risk_utility(table, bound=bound, repetitions=repetitions, progress=progress)
+        progress("drawing", 0, 0)
+        # Only here, since the charts take longer to import than most commands to run.
+        from tabulary.studies.box_plots import box_plots
+        from tabulary.studies.drawing import save_both
+
+        chart = box_plots(found, name=name)
+        try:
+            pictures = save_both(chart, folder / _STEM)
+        except OSError:
+            raise _unwritable(folder) from None
+    _print_medians(found)
+    output.print(
+        f"Cramér's V of {name}, itself is {found.truth:.5f}. Medians of {repetitions:,} perturbations, losses a cell, "
+        "negative counts published as zero. The m of Normal gives it most nearly the δ of Laplace.",
+        markup=False,
+    )
+    for picture in pictures:
+        output.print(f"Picture: {picture}", markup=False, soft_wrap=True)
+
+
+def _print_medians(found: RiskUtility) -> None:
+    grid = Grid(title="Laplace and Normal perturbation at the same ε", title_justify="left")
+    for head in ("ε", "law", "m", "δ", "Cramér's V", "ℓ₁", "ℓ₂", "ℓ₃"):
+        grid.add_column(head, justify="left" if head == "law" else "right")
+    for law in found.laws:
+        association, *losses = (statistics.median(found.values(measure, law)) for measure in MEASURES)
+        grid.add_row(
+            show_fraction(law.epsilon),
+            law.family,
+            f"{law.bound}",
+            f"{law.delta:.2g}",
+            f"{association:.4f}",
+            *(f"{loss:.2f}" for loss in losses),
+            end_section=law.family == "normal",
+        )
+    output.print(grid)
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder; only one that an earlier figure made is written into again."""
+    try:
+        ours = (folder / _MARK).exists() or not folder.exists()
+        if not ours and (not folder.is_dir() or any(folder.iterdir())):
+            raise ReleaseExists(
+                f"{folder} is not empty and holds no earlier figure. Choose another folder with -o. Nothing was drawn."
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _MARK).touch()
+    except OSError:
+        raise _unwritable(folder) from None
+
+
+def _unwritable(folder: Path) -> ReleaseError:
+    return ReleaseError(f"{folder} cannot be written. Choose another folder with -o. No figure was saved.")

@@ -1,0 +1,312 @@
+"""`tabulary perturb`: a table perturbed count by count beside what that promises, and what two laws do to a table."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tabulary import datasets
+from tabulary.cli.console import output, print_released
+from tabulary.cli.figure import draw_risk_utility
+from tabulary.cli.perturb_plan import perturb_plan_file
+from tabulary.cli.promise import print_promise, print_wishes, promise_of
+from tabulary.core.privacy import ApproxDP, PureDP
+from tabulary.core.table import Table
+from tabulary.core.workload import Workload
+from tabulary.errors import InvalidNoise, InvalidPlan, ReleaseError, ReleaseExists, TabularyError
+from tabulary.perturb import Laplace, MaxEntropy, Normal, Perturbation, PerturbedTable
+from tabulary.perturb.hellinger import Hellinger
+from tabulary.perturb.wishes import wishes
+from tabulary.release.formats import csv_bytes
+from tabulary.release.table import CONFIDENCE
+from tabulary.studies.perturbation import BOUND, compared_laws
+
+_EPSILON = "1"
+_FIGURE = Path("risk-utility")
+
+# What may be said together: the options beside each that chooses what is done.
+_LAW = frozenset({"family", "epsilon", "bound", "variance"})
+_TOGETHER = {
+    "compare": frozenset({"dataset", "margin", "bound", "repetitions", "path"}),
+    "file": frozenset({"family", "bound", "minimum", "additive", "ledger", "account", "path"}),
+    "dataset": _LAW | {"margin", "minimum", "path", "properties"},
+    "properties": _LAW | {"minimum"},
+}
+_NAMES = {"path": "--output", "file": "a plan file"}
+
+
+class Family(StrEnum):
+    """The families of perturbations that the command knows."""
+
+    laplace = "laplace"
+    normal = "normal"
+    hellinger = "hellinger"
+    max_entropy = "max-entropy"
+
+
+_NEEDED = {
+    (Family.normal, "bound"): "without one no ε holds for its tails",
+    (Family.max_entropy, "bound"): "its entropy is the largest within a range",
+    (Family.max_entropy, "variance"): "its entropy is the largest for a variance",
+}
+_REFUSED = {
+    (Family.laplace, "variance"): "ε and the bound fix its variance",
+    (Family.normal, "variance"): "ε and the bound fix its variance",
+    (Family.hellinger, "variance"): "ε fixes its variance",
+    (Family.hellinger, "bound"): "it is defined without one",
+}
+_EXAMPLES = {"bound": "10", "variance": "2"}
+
+
+def perturb(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(help="A plan file in TOML, whose tables are perturbed and published.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="A published table; `tabulary datasets` lists them.")
+    ] = None,
+    margin: Annotated[
+        str | None, typer.Option(help='A margin of the dataset, such as "[age]"; all of it otherwise.')
+    ] = None,
+    family: Annotated[Family, typer.Option(help="The law of what is added.")] = Family.laplace,
+    epsilon: Annotated[
+        str, typer.Option(help="ε, such as 1.5 or 1/2; for max-entropy the ε at which δ is told.")
+    ] = _EPSILON,
+    bound: Annotated[
+        int | None,
+        typer.Option(help="The largest change, m or D; normal and max-entropy need one. It costs a δ."),
+    ] = None,
+    variance: Annotated[
+        str | None, typer.Option(help="The variance V of what max-entropy adds, such as 2.")
+    ] = None,
+    minimum: Annotated[
+        int | None,
+        typer.Option(min=0, help="Publish smaller counts as this one, such as 0; biases small counts."),
+    ] = None,
+    additive: Annotated[
+        bool,
+        typer.Option("--additive", help="Fit a plan file's tables to each other, so that margins are sums."),
+    ] = False,
+    properties: Annotated[
+        bool, typer.Option("--properties", help="Which of eight wishes the law fulfils, and at what price.")
+    ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Draw what Laplace and Normal do to a table at six ε.")
+    ] = False,
+    repetitions: Annotated[
+        int, typer.Option(min=1, help="How often --compare perturbs the table for each ε.")
+    ] = 100,
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A new CSV file for the table, or a new folder for a plan file's tables; for --compare the folder of "
+            f"the figure, {_FIGURE} if none is named.",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger that pays; overrides the plan file's [ledger].")
+    ] = None,
+    account: Annotated[str | None, typer.Option(help="The account in that ledger.")] = None,
+) -> None:
+    """Perturb a table count by count, and print it beside what that promises.
+
+    Examples: tabulary perturb --dataset uk-census --epsilon 1.5 --bound 7,
+    or: tabulary perturb --dataset uk-census --family normal --bound 12 --minimum 0 -o table.csv,
+    or: tabulary perturb --properties --family max-entropy --variance 2 --bound 5,
+    or: tabulary perturb --compare,
+    or: tabulary perturb census.toml --minimum 0 -o census-2026 --ledger ledger.sqlite --account census
+    """
+    given = _given(context)
+    if not given:
+        output.print(context.get_help(), markup=False)
+        return
+    _check_together(given)
+    if compare:
+        _compare(dataset or "uk-census", margin, bound, repetitions, path or _FIGURE)
+        return
+    _check_options(family, bound, variance)
+    if file is not None:
+        perturb_plan_file(
+            file,
+            _named_folder(path),
+            family=_family_of_lists(family),
+            bound=bound,
+            minimum=minimum,
+            additive=additive,
+            payer=_payer(ledger, account),
+        )
+        return
+    law_options = {"family": family, "epsilon": epsilon, "bound": bound, "variance": variance}
+    place = " ".join(f"--{name} {value}" for name, value in law_options.items() if value is not None)
+    with _located(place):
+        law = _law(family, epsilon, bound, variance)
+        promised = promise_of(law, epsilon)
+        # A law too wide to be listed is refused before anything is drawn.
+        law.row(0)
+    if dataset is not None:
+        _perturb_dataset(dataset, margin, law, promised, minimum, path)
+    if properties:
+        print_wishes(wishes(law, minimum=minimum, epsilon=promised.epsilon))
+
+
+def _named_folder(path: Path | None) -> Path:
+    if path is None:
+        raise InvalidPlan("the tables of a plan file go to a new folder: name it with -o census-2026.")
+    return path
+
+
+def _family_of_lists(family: Family) -> type[Laplace] | type[Normal]:
+    families: dict[Family, type[Laplace] | type[Normal]] = {Family.laplace: Laplace, Family.normal: Normal}
+    if family not in families:
+        raise InvalidNoise(
+            f"--family {family} is for one table of a dataset. The lists of a plan file take laplace or normal. "
+            "Nothing was counted, nothing was spent."
+        )
+    return families[family]
+
+
+def _payer(ledger: Path | None, account: str | None) -> tuple[Path, str] | None:
+    if ledger is None and account is None:
+        return None
+    if ledger is None or account is None:
+        raise InvalidPlan(
+            "--ledger and --account go together: name the ledger file and the account that pays."
+        )
+    return ledger, account
+
+
+def _given(context: typer.Context) -> set[str]:
+    """Return the options that were written on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def _check_together(given: set[str]) -> None:
+    mode = next((mode for mode in _TOGETHER if mode in given), None)
+    if mode is None:
+        raise InvalidPlan(
+            "nothing is named that could be perturbed. Name a plan file, or a published table, such as --dataset "
+            "uk-census, or ask for --properties or --compare. Nothing was drawn."
+        )
+    alien = sorted(given - _TOGETHER[mode] - {mode})
+    if alien:
+        known = ", ".join(sorted(map(_option, _TOGETHER[mode])))
+        raise InvalidPlan(
+            f"{_option(alien[0])} does not go with {_option(mode)}, which takes {known}. Nothing was drawn."
+        )
+
+
+def _option(name: str) -> str:
+    return _NAMES.get(name, f"--{name}")
+
+
+def _check_options(family: Family, bound: int | None, variance: str | None) -> None:
+    """Refuse an option that the family lacks or cannot have, and say why."""
+    options = {"bound": bound, "variance": variance}
+    for name, value in options.items():
+        if value is None and (family, name) in _NEEDED:
+            raise InvalidNoise(
+                f"--family {family} needs --{name}: {_NEEDED[family, name]}. Give one, for example --{name} "
+                f"{_EXAMPLES[name]}, or use --family laplace. Nothing was drawn."
+            )
+        if value is not None and (family, name) in _REFUSED:
+            raise InvalidNoise(
+                f"--{name} does not go with --family {family}: {_REFUSED[family, name]}. Leave it out. "
+                "Nothing was drawn."
+            )
+
+
+def _law(family: Family, epsilon: str, bound: int | None, variance: str | None) -> Perturbation:
+    match family:
+        case Family.laplace:
+            return Laplace(epsilon, bound)
+        case Family.normal:
+            return Normal(epsilon, bound)
+        case Family.hellinger:
+            return Hellinger(epsilon)
+        case Family.max_entropy:
+            assert bound is not None, "max-entropy needs a bound"
+            return MaxEntropy(variance, bound)
+
+
+@contextmanager
+def _located(place: str) -> Iterator[None]:
+    """Say in the error which options it is about, and that nothing came of them."""
+    try:
+        yield
+    except TabularyError as problem:
+        state = "" if "Nothing was drawn" in str(problem) else " Nothing was drawn."
+        raise type(problem)(f"{place}: {problem}{state}") from None
+
+
+def _perturb_dataset(
+    dataset: str,
+    margin: str | None,
+    law: Perturbation,
+    promised: PureDP | ApproxDP,
+    minimum: int | None,
+    path: Path | None,
+) -> None:
+    table = _table(dataset, margin)
+    if path is not None:
+        _check_new(path)
+    published = law.apply(table, minimum=minimum)
+    print_released(published, CONFIDENCE)
+    source = datasets.describe(dataset).source
+    public = f"{dataset} is published already ({source}): here it shows the method, and protects nobody."
+    print_promise(published, promised, public)
+    if path is not None:
+        _write_new(path, published)
+        output.print(f"Wrote {path}", markup=False, soft_wrap=True)
+
+
+def _table(dataset: str, margin: str | None) -> Table:
+    table = datasets.load(dataset)
+    if margin is None:
+        return table
+    named = Workload.parse(margin if margin.startswith("[") else f"[{margin}]", table.domain).margins
+    if len(named) != 1:
+        raise InvalidPlan(f"--margin {margin}: name one margin at a time. Nothing was drawn.")
+    return table.project(named[0])
+
+
+def _check_new(path: Path) -> None:
+    if path.exists():
+        raise ReleaseExists(
+            f"--output {path} is already there, and what was published is never overwritten. Choose another name. "
+            "Nothing was drawn."
+        )
+    if not path.absolute().parent.is_dir():
+        raise ReleaseError(f"--output {path}: its folder is not there. Make it first. Nothing was drawn.")
+
+
+def _write_new(path: Path, published: PerturbedTable) -> None:
+    try:
+        with path.open("xb") as file:
+            file.write(csv_bytes(published.to_arrow()))
+    except FileExistsError:
+        raise ReleaseExists(f"--output {path} has appeared meanwhile, and was left as it is.") from None
+    except OSError:
+        raise ReleaseError(f"--output {path} cannot be written. Choose another place.") from None
+
+
+def _compare(dataset: str, margin: str | None, bound: int | None, repetitions: int, folder: Path) -> None:
+    table = _table(dataset, margin)
+    attributes = table.domain.attributes
+    if len(attributes) != 2:
+        first = " ".join(datasets.load(dataset).domain.attributes[:2])
+        raise InvalidPlan(
+            f"--compare measures the association of two attributes, and this table has {len(attributes)}. Choose two, "
+            f'such as --margin "[{first}]". Nothing was drawn.'
+        )
+    largest = BOUND if bound is None else bound
+    with _located(f"--bound {largest}"):
+        compared_laws(bound=largest)
+    name = f"{dataset}, {' by '.join(attributes)}"
+    draw_risk_utility(table, folder, name=name, bound=largest, repetitions=repetitions)

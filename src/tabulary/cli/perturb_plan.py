@@ -1,0 +1,126 @@
+"""The tables of a plan file, perturbed count by count: debit, perturb and write them into a new folder."""
+
+import json
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from tabulary.cli.console import errors, output, progress_bar
+from tabulary.core.exact import show_fraction
+from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours
+from tabulary.core.workload import Workload
+from tabulary.errors import InvalidPlan
+from tabulary.ledger import Account, Ledger
+from tabulary.perturb import Laplace, Normal
+from tabulary.perturb.published_tables import PerturbedTables
+from tabulary.perturb.tables import Tables
+from tabulary.release import expected_bytes, staged_folder
+from tabulary.release.formats import TABLES, csv_bytes, file_stems
+from tabulary.workflows import PlanFile, read_plan_file
+from tabulary.workflows.perturbing import perturb
+
+_DESCRIPTION = "perturbation.json"
+
+
+def perturb_plan_file(
+    file: Path,
+    folder: Path,
+    *,
+    family: type[Laplace] | type[Normal],
+    bound: int | None,
+    minimum: int | None,
+    additive: bool,
+    payer: tuple[Path, str] | None,
+) -> None:
+    """Publish the tables of a plan file, each count perturbed by itself, into a new folder, all of it or nothing."""
+    planned = read_plan_file(file)
+    tables = _tables(planned, family, bound)
+    tables.checked_options(minimum=minimum, margins="restored" if additive else "free")
+    output.print(f"{tables}\n", markup=False)
+    output.print(str(tables.standard_deviations()), markup=False, soft_wrap=True)
+    if payer is None and planned.ledger is not None and planned.account is not None:
+        payer = planned.ledger, planned.account
+    if payer is None:
+        errors.print("No ledger is named: nothing adds up what is spent on these records.", style="yellow")
+        made = _write(planned, tables, folder, None, minimum=minimum, additive=additive)
+    else:
+        book, name = payer
+        with Ledger.open(book) as opened:
+            account = opened.account(name)
+            made = _write(planned, tables, folder, account, minimum=minimum, additive=additive)
+            left = account.balance().remaining
+            output.print(f"Paid {made.privacy} from account {name!r}; {left} is left.", markup=False)
+    output.print(f"\n{made.statement()}\n", markup=False)
+    output.print(f"Published {len(made)} tables in {folder / TABLES}", markup=False, soft_wrap=True)
+    output.print(
+        f"What was added and what is promised: {folder / _DESCRIPTION}", markup=False, soft_wrap=True
+    )
+
+
+def _tables(planned: PlanFile, family: type[Laplace] | type[Normal], bound: int | None) -> Tables:
+    """Return the list of the plan file's tables, or refuse one whose δ is above what the file promises."""
+    made = planned.plan
+    if isinstance(made.privacy, ZCDP):
+        raise InvalidPlan(
+            f"{planned.path.name}: [privacy] rho is for Gaussian noise; perturbed tables need `epsilon`, and `delta` "
+            "for a bound. Nothing was counted, nothing was spent."
+        )
+    tables = Tables(
+        made.domain,
+        made.workload,
+        **_budget(made.workload, made.privacy.epsilon, made.neighbours),
+        family=family,
+        bound=bound,
+        neighbours=made.neighbours,
+    )
+    allowed = made.privacy.delta if isinstance(made.privacy, ApproxDP) else 0
+    cost = tables.privacy()
+    if isinstance(cost, ApproxDP) and cost.delta > allowed:
+        raise InvalidPlan(
+            f"{planned.path.name}: [privacy] promises {made.privacy}, and with --bound {bound} these tables have "
+            f"δ = {show_fraction(cost.delta)}. Allow that as `delta`, take a larger bound, or, for laplace, none. "
+            "Nothing was counted, nothing was spent."
+        )
+    return tables
+
+
+def _budget(work: Workload, epsilon: Fraction, neighbours: Neighbours) -> dict[str, Any]:
+    """Return the ε of the list, the same for every cell; or of each table, where the file weighs them."""
+    if len(set(work.weights)) == 1:
+        return {"epsilon": epsilon}
+    importance: dict[Iterable[str], object] = dict(zip(work.margins, work.weights, strict=True))
+    split = Tables.allocated(work.domain, work, epsilon=epsilon, importance=importance, neighbours=neighbours)
+    return {"epsilons": split.epsilons}
+
+
+def _write(
+    planned: PlanFile,
+    tables: Tables,
+    folder: Path,
+    payer: Account | None,
+    *,
+    minimum: int | None,
+    additive: bool,
+) -> PerturbedTables:
+    # The folder comes first: what stands in its way is found before anything is read or spent.
+    with (
+        staged_folder(folder, expected_bytes=expected_bytes(planned.plan)) as staged,
+        progress_bar() as progress,
+    ):
+        progress("reading", 0, 0)
+        with planned.records() as records:
+            made = perturb(
+                records,
+                tables,
+                payer,
+                minimum=minimum,
+                margins="restored" if additive else "free",
+                purpose=planned.path.name,
+                progress=progress,
+            )
+        for margin, stem in file_stems(tables.margins).items():
+            staged.write(f"{TABLES}/{stem}.csv", csv_bytes(made.tables[margin].to_arrow()))
+        described = json.dumps(made.describe(), ensure_ascii=False, indent=2)
+        staged.write(_DESCRIPTION, f"{described}\n".encode())
+    return made
