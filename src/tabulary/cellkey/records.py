@@ -1,11 +1,8 @@
 """Records with keys: who is in a cell decides what is added to it."""
 
-import weakref
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn, Self, SupportsIndex
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +13,8 @@ from tabulary.cellkey.reading import DIGIT_BITS, Digits, encoded, encoded_table
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.engines import files
 from tabulary.confidential.engines.duckdb import DuckDBEngine, check_columns
+from tabulary.confidential.frames import pandas_table, polars_table
+from tabulary.confidential.held import HeldRecords
 from tabulary.confidential.store import Store
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.errors import InvalidColumn, InvalidPlan, UnreadableSource
@@ -23,7 +22,7 @@ from tabulary.errors import InvalidColumn, InvalidPlan, UnreadableSource
 Codings = Mapping[str, Coding]
 
 
-class KeyedRecords:
+class KeyedRecords(HeldRecords):
     """Confidential records, one a person, each with the attributes of a domain and a record key.
 
     Missing, negative, fractional or too large keys are refused, and so are keys that repeat beyond chance. An
@@ -37,10 +36,9 @@ class KeyedRecords:
     """
 
     def __init__(self, store: Store, domain: Domain, digits: Digits) -> None:
-        self._store = store
+        super().__init__(store)
         self._domain = domain
         self._digits = digits
-        self._finalizer = weakref.finalize(self, store.close)
         try:
             self._check_keys()
         except BaseException:
@@ -107,27 +105,9 @@ class KeyedRecords:
         counts, sums = cells.astype(np.int64).T
         return counts.reshape(shape), sums.reshape(shape)
 
-    def close(self) -> None:
-        """Forget the records, in memory and on disk."""
-        self._finalizer()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self._domain.levels_of(a))}" for a in self._domain.attributes)
         return f"<KeyedRecords of {shown}, {self.keys.modulus} keys>"
-
-    def __format__(self, specification: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("KeyedRecords are confidential: they cannot be pickled or copied.")
 
     def _digit(self, rows: int, matrices: Any, place: int) -> NDArray[Any]:
         position = self._digits.domain.position(self._digits.names[place])
@@ -192,36 +172,6 @@ def _arrow_table(frame: Any, columns: list[str]) -> tuple[pa.Table, str]:
             f"a frame is one of pandas or polars, or an Arrow table, not {type(frame).__name__}. Nothing was read."
         )
     called = f"the {package} frame"
-    names = list(frame.columns)
-    check_columns(names, columns, called)
-    convert = _pandas_column if package == "pandas" else _polars_column
-    return pa.table(
-        {name: _arrow_column(partial(convert, frame, names.index(name)), name) for name in columns}
-    ), called
-
-
-def _polars_column(frame: Any, place: int) -> Any:
-    return frame.to_series(place).to_arrow()
-
-
-def _pandas_column(frame: Any, place: int) -> Any:
-    series = frame.iloc[:, place]
-    codes = getattr(series.array, "codes", None)
-    if codes is not None and len(codes) and codes.min() >= 0:
-        # A category without missing values is taken as it lies there.
-        return pa.DictionaryArray.from_arrays(codes, pa.array(series.array.categories), safe=False)
-    return pa.array(series, from_pandas=True)
-
-
-def _arrow_column(convert: Callable[[], Any], name: str) -> Any:
-    try:
-        return convert()
-    except MemoryError:
-        raise
-    except Exception:
-        pass
-    # Raised out here: the other error quotes the value that could not be converted.
-    raise InvalidColumn(
-        f"column {name!r} of the frame holds values of more than one type, or of one that has no text. Nothing was "
-        "read. Convert it to text, to numbers or to a category first."
-    )
+    check_columns(list(frame.columns), columns, called)
+    table = pandas_table(frame, columns) if package == "pandas" else polars_table(frame, columns)
+    return table, called

@@ -1,24 +1,21 @@
 """The records: read once, encoded, counted as often as there are margins to count."""
 
-import weakref
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
-
-import pyarrow
+from typing import TYPE_CHECKING, Any, Self
 
 from tabulary.confidential.coding import Coding, Recoding, resolve_all
 from tabulary.confidential.encoding import encode
 from tabulary.confidential.engines import Engine, files
 from tabulary.confidential.engines.duckdb import DuckDBEngine, check_columns
+from tabulary.confidential.frames import pandas_table, polars_table
+from tabulary.confidential.held import HeldRecords
 from tabulary.confidential.store import MEMORY_BYTES
 from tabulary.confidential.tally import Tally, margins_of
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidColumn, InvalidPlan, MissingExtra, UnreadableSource
+from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +27,7 @@ Codings = Mapping[str, Coding]
 """How attributes are read, by name; one that is not named is read from the column of its own name."""
 
 
-class Records:
+class Records(HeldRecords):
     """Confidential records, one a person, with the attributes of a domain and nothing else.
 
     Columns outside the domain are never read. What it prints is the domain, not even the number of records:
@@ -41,6 +38,7 @@ class Records:
     With `weights` a record counts as much as its survey weight says, up to a public maximum, and a tally holds
     sums of weights in whole units.
 
+    >>> import pyarrow
     >>> domain = Domain({"sex": ["F", "M"]})
     >>> with Records.from_arrow(pyarrow.table({"sex": ["F", "M", "F"]}), domain) as records:
     ...     print(records)
@@ -66,8 +64,7 @@ class Records:
         _check_weights(weights)
         self._domain = domain
         self._weights = weights
-        self._store = encode(engine, domain, recodings, weights, memory_bytes=memory_bytes)
-        self._finalizer = weakref.finalize(self, self._store.close)
+        super().__init__(encode(engine, domain, recodings, weights, memory_bytes=memory_bytes))
 
     @classmethod
     def from_file(
@@ -143,17 +140,8 @@ class Records:
         if not isinstance(frame, pandas.DataFrame):
             raise UnreadableSource(f"from_pandas reads a pandas DataFrame, not {type(frame).__name__}.")
         wanted = _columns(resolve_all(domain, codings), weights)
-        names = list(frame.columns)
-        check_columns(names, wanted, "the pandas frame")
-        # Column by column, so that one that cannot be converted is named, and no other is touched.
-        table = pyarrow.table(
-            {
-                name: _arrow_column(
-                    partial(pyarrow.array, frame.iloc[:, names.index(name)], from_pandas=True), name
-                )
-                for name in wanted
-            }
-        )
+        check_columns(list(frame.columns), wanted, "the pandas frame")
+        table = pandas_table(frame, wanted)
         return cls(DuckDBEngine.of_arrow(table, "the pandas frame"), domain, codings, weights=weights)
 
     @classmethod
@@ -176,7 +164,7 @@ class Records:
             raise UnreadableSource(f"from_polars reads a polars DataFrame, not {type(frame).__name__}.")
         wanted = _columns(resolve_all(domain, codings), weights)
         check_columns(frame.columns, wanted, "the polars frame")
-        table = pyarrow.table({n: _arrow_column(frame.get_column(n).to_arrow, n) for n in wanted})
+        table = polars_table(frame, wanted)
         return cls(DuckDBEngine.of_arrow(table, "the polars frame"), domain, codings, weights=weights)
 
     @property
@@ -208,27 +196,9 @@ class Records:
         counts = count(self._store, self._domain, wanted, progress=progress, max_cells=max_cells)
         return Tally(self._domain, counts, weights=self._weights)
 
-    def close(self) -> None:
-        """Forget the records, in memory and on disk."""
-        self._finalizer()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self._domain.levels_of(a))}" for a in self._domain.attributes)
         return f"<Records of {shown}{f', {self._weights}' if self._weights else ''}>"
-
-    def __format__(self, specification: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("Records are confidential: they cannot be pickled or copied.")
 
 
 def _check_weights(weights: object) -> None:
@@ -244,17 +214,3 @@ def _columns(recodings: Iterable[Recoding], weights: Weights | None) -> tuple[st
     _check_weights(weights)
     named = [recoding.column for recoding in recodings] + ([weights.column] if weights else [])
     return tuple(dict.fromkeys(named))
-
-
-def _arrow_column(convert: Callable[[], Any], name: str) -> Any:
-    try:
-        return convert()
-    except MemoryError:
-        raise
-    except Exception:
-        pass
-    # Raised out here: the other error quotes the value that could not be converted.
-    raise InvalidColumn(
-        f"column {name!r} of the frame holds values of more than one type, or of one that has no text. "
-        "Nothing was counted. Convert it to text, to numbers or to a category first."
-    )

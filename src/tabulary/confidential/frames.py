@@ -1,0 +1,51 @@
+"""From a pandas or polars frame to an Arrow table of the wanted columns and no others."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tabulary.errors import InvalidColumn
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+def pandas_table(frame: "pandas.DataFrame", columns: Iterable[str]) -> pa.Table:
+    """Return the wanted columns, which the frame has once each.
+
+    Column by column, so that one that cannot be converted is named, and no other is touched.
+    """
+    names = list(frame.columns)
+    return pa.table({n: _converted(partial(_pandas_column, frame, names.index(n)), n) for n in columns})
+
+
+def polars_table(frame: "polars.DataFrame", columns: Iterable[str]) -> pa.Table:
+    """Return the wanted columns, which the frame has once each."""
+    return pa.table({name: _converted(frame.get_column(name).to_arrow, name) for name in columns})
+
+
+def _pandas_column(frame: "pandas.DataFrame", place: int) -> Any:
+    series = frame.iloc[:, place]
+    codes: Any = getattr(series.array, "codes", None)
+    if codes is not None and len(codes) and codes.min() >= 0:
+        # A category without missing values is taken as it lies there.
+        categories = pa.array(getattr(series.array, "categories", None), from_pandas=True)
+        return pa.DictionaryArray.from_arrays(codes, categories, safe=False)
+    return pa.array(series, from_pandas=True)
+
+
+def _converted(convert: Callable[[], Any], name: str) -> Any:
+    try:
+        return convert()
+    except MemoryError:
+        raise
+    except Exception:
+        pass
+    # Raised out here: the other error quotes the value that could not be converted.
+    raise InvalidColumn(
+        f"column {name!r} of the frame holds values of more than one type, or of one that has no text. "
+        "Nothing was counted. Convert it to text, to numbers or to a category first."
+    )
