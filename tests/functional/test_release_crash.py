@@ -28,7 +28,10 @@ with tb.Ledger.open(folder / "ledger.sqlite") as ledger:
 def test_a_kill_at_any_moment_leaves_spent_at_least_released_and_only_whole_releases(tmp_path):
     with tb.Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         ledger.create_account("fungus", tb.PureDP(100), tb.Neighbours())
-    for attempt in range(6):
+    attempt, released = -1, []
+    # On a busy machine the first kills may come before the first release.
+    while attempt < 5 or not released:
+        attempt += 1
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, env=os.environ
         )
@@ -44,4 +47,3 @@ def test_a_kill_at_any_moment_leaves_spent_at_least_released_and_only_whole_rele
         assert len(released) <= paid <= len(released) + attempt + 1
         for folder in released:
             tb.Release.load(folder)
-    assert released
