@@ -265,7 +265,7 @@ def false_findings_picture() -> alt.TopLevelMixin:
         by="test",
         kinds=["naive", "noise-aware"],
         title="A test that ignores the noise finds association in it",
-        subtitle="10 × 10 tables without association, about 55 people a cell. The line is at 5 %, the level both claim.",
+        subtitle="10 × 10 tables without association, about 60 people a cell. The line is at the 5 % that both claim.",
         rule=0.05,
     )
 

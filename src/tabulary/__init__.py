@@ -1,6 +1,6 @@
 """Publish contingency tables from confidential records, with a guarantee that can be checked."""
 
-from tabulary import cellkey, datasets, errors, perturb
+from tabulary import cellkey, datasets, errors, infer, perturb
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
@@ -32,6 +32,7 @@ __all__ = [
     "cellkey",
     "datasets",
     "errors",
+    "infer",
     "perturb",
     "plan",
     "release",

@@ -7,13 +7,16 @@ from typing import NoReturn
 
 import typer
 
+from tabulary.cli.attack import attack
 from tabulary.cli.console import errors
 from tabulary.cli.datasets import datasets
 from tabulary.cli.demo import demo
 from tabulary.cli.ledger import ledger
+from tabulary.cli.perturb import perturb
 from tabulary.cli.plan import plan
 from tabulary.cli.release import release
 from tabulary.cli.show import show
+from tabulary.cli.testing import judge
 from tabulary.cli.verify import verify
 from tabulary.errors import TabularyError
 
@@ -35,7 +38,10 @@ app.command()(datasets)
 app.command()(plan)
 app.command()(release)
 app.command()(show)
+app.command("test")(judge)
 app.command()(verify)
+app.command()(perturb)
+app.add_typer(attack, name="attack")
 app.add_typer(ledger, name="ledger")
 
 

@@ -39,7 +39,7 @@ def show(
         for each in release.margins:
             output.print(show_margin(each), markup=False)
         return
-    table = release[_named(margin, release)]
+    table = release[named_margin(margin, release)]
     if form is Form.csv:
         lower, upper = table.interval(confidence)
         level = f"{100 * confidence:g}"
@@ -52,7 +52,8 @@ def show(
         print_released(table, confidence)
 
 
-def _named(words: list[str], release: Release) -> tuple[str, ...]:
+def named_margin(words: list[str], release: Release) -> tuple[str, ...]:
+    """Return the margin that is named by its attributes, or as "[sex age]"."""
     text = " ".join(words)
     if not text.startswith("["):
         return tuple(words)

@@ -14,6 +14,7 @@ from tabulary.core.table import frame_of
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidNoise
 from tabulary.noise import IntegerNoise
+from tabulary.planning.covariance import CellCovariance, CountNoise
 
 if TYPE_CHECKING:
     import pandas
@@ -47,12 +48,14 @@ class CellErrors:
     """The law of a scaled sum of independent draws of one noise.
 
     `terms` counts the draws in each cell; a structural zero has none and is exact. `scale` multiplies the
-    sum: one where whole numbers are added up, 2⁻ʲ for a margin of j bits made of Fourier coefficients.
+    sum: one where whole numbers are added up, 2⁻ʲ for a margin of j bits made of Fourier coefficients. Cells
+    with a scale of one have draws of their own; others share them, and `shared` tells how.
     """
 
     noise: IntegerNoise
     terms: NDArray[np.int64]
     scale: float = 1.0
+    shared: CellCovariance | None = None
 
     def __post_init__(self) -> None:
         self.terms.flags.writeable = False
@@ -62,6 +65,13 @@ class CellErrors:
         """The standard deviation of the error of each cell."""
         deviations: Floats = self.scale * np.sqrt(self.terms * self.noise.variance)
         return deviations
+
+    @property
+    def covariance(self) -> CellCovariance | None:
+        """How the errors of the cells hang together; None where nobody said."""
+        if self.shared is not None or self.scale != 1:
+            return self.shared
+        return CellCovariance(CountNoise(self.noise, self.terms))
 
     def half_widths(self, confidence: float) -> NDArray[Any]:
         """Return the smallest h for each cell such that the error is within ±h with this probability."""
@@ -74,19 +84,23 @@ class CellErrors:
 
     def at(self, index: Any) -> "CellErrors":
         """Return the law of the cells at a numpy index."""
-        return CellErrors(self.noise, np.array(self.terms[index]), self.scale)
+        shared = self.shared and self.shared.at(index)
+        return CellErrors(self.noise, np.array(self.terms[index]), self.scale, shared)
 
     def transpose(self, order: list[int]) -> "CellErrors":
         """Return the same law with the axes in another order."""
-        return CellErrors(self.noise, self.terms.transpose(order), self.scale)
+        shared = self.shared and self.shared.transpose(order)
+        return CellErrors(self.noise, self.terms.transpose(order), self.scale, shared)
 
     def reshape(self, sides: list[int]) -> "CellErrors":
         """Return the same law for the same cells in another shape."""
-        return CellErrors(self.noise, self.terms.reshape(sides), self.scale)
+        shared = self.shared and self.shared.reshape(sides)
+        return CellErrors(self.noise, self.terms.reshape(sides), self.scale, shared)
 
     def without(self, impossible: NDArray[np.bool_]) -> "CellErrors":
         """Return the same law with impossible cells exact."""
-        return CellErrors(self.noise, np.where(impossible, 0, self.terms), self.scale)
+        shared = self.shared and self.shared.without(impossible)
+        return CellErrors(self.noise, np.where(impossible, 0, self.terms), self.scale, shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +109,12 @@ class WeightedErrors:
 
     Half-widths are the normal ones corrected for the kurtosis (Cornish and Fisher): a sum of many symmetric
     draws is nearly normal, with tails a little heavier, and the correction errs to the wide side at 95 %.
+    `covariance` tells how the errors of the cells hang together; None where nobody said.
     """
 
     standard_errors: Floats
     kurtosis: Floats
+    covariance: CellCovariance | None = None
 
     def __post_init__(self) -> None:
         self.standard_errors.flags.writeable = False
@@ -106,25 +122,28 @@ class WeightedErrors:
 
     def half_widths(self, confidence: float) -> Floats:
         """Return h for each cell such that the error is within ±h with about this probability."""
-        normal = normal_quantile(confidence)
-        corrected: Floats = normal + (normal**3 - 3 * normal) / 24 * self.kurtosis
+        corrected: Floats = heavy_quantile(confidence, self.kurtosis)
         return corrected * self.standard_errors
 
     def at(self, index: Any) -> "WeightedErrors":
         """Return the law of the cells at a numpy index."""
-        return WeightedErrors(np.array(self.standard_errors[index]), np.array(self.kurtosis[index]))
+        shared = self.covariance and self.covariance.at(index)
+        return WeightedErrors(np.array(self.standard_errors[index]), np.array(self.kurtosis[index]), shared)
 
     def transpose(self, order: list[int]) -> "WeightedErrors":
         """Return the same law with the axes in another order."""
-        return WeightedErrors(self.standard_errors.transpose(order), self.kurtosis.transpose(order))
+        shared = self.covariance and self.covariance.transpose(order)
+        return WeightedErrors(self.standard_errors.transpose(order), self.kurtosis.transpose(order), shared)
 
     def reshape(self, sides: list[int]) -> "WeightedErrors":
         """Return the same law for the same cells in another shape."""
-        return WeightedErrors(self.standard_errors.reshape(sides), self.kurtosis.reshape(sides))
+        shared = self.covariance and self.covariance.reshape(sides)
+        return WeightedErrors(self.standard_errors.reshape(sides), self.kurtosis.reshape(sides), shared)
 
     def without(self, impossible: NDArray[np.bool_]) -> "WeightedErrors":
         """Return the same law with impossible cells exact."""
-        return WeightedErrors(np.where(impossible, 0.0, self.standard_errors), self.kurtosis)
+        shared = self.covariance and self.covariance.without(impossible)
+        return WeightedErrors(np.where(impossible, 0.0, self.standard_errors), self.kurtosis, shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +192,19 @@ def normal_quantile(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise InvalidNoise(f"A confidence must lie strictly between 0 and 1, not {confidence!r}.")
     return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def heavy_quantile(confidence: float, kurtosis: Any) -> Any:
+    """Return z for which a law of variance one and this excess kurtosis is within ±z with about this probability.
+
+    The first term of Cornish and Fisher. Between the normal law and Laplace's it is within 0.005 of the
+    probability from 90 % to 99 %, on the wide side from 95 % on.
+
+    >>> round(heavy_quantile(0.95, 0.0), 3), round(heavy_quantile(0.95, 3.0), 3)
+    (1.96, 2.166)
+    """
+    normal = normal_quantile(confidence)
+    return normal + (normal**3 - 3 * normal) / 24 * kurtosis
 
 
 @dataclass(frozen=True)

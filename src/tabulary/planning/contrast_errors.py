@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from tabulary.core import basis
 from tabulary.core.domain import Margin
-from tabulary.noise import DiscreteLaplace, IntegerNoise
+from tabulary.noise import DiscreteLaplace, IntegerNoise, Truncated
 from tabulary.planning.accuracy import CellErrors, WeightedErrors
+from tabulary.planning.covariance import CellCovariance, ContrastNoise, block
 
 
 def contrast_errors(
@@ -20,22 +21,23 @@ def contrast_errors(
     A cell is Σ row(x)/‖row‖² · coefficient, so its variance is Σ (row(x)/‖row‖²)² var, computed axis by axis
     with the squares of the basis. Where every attribute is binary all weights are ±2⁻ʲ and the law is exact.
     """
+    shared = CellCovariance(ContrastNoise(margin, shape, noises))
     drawn = [noise for noise in noises.values() if noise is not None]
     if all(levels == 2 for levels in shape) and len(set(drawn)) == 1:
         terms = np.full(shape, len(drawn), dtype=np.int64)
-        return CellErrors(drawn[0], terms, 2.0 ** -len(margin))
+        return CellErrors(drawn[0], terms, 2.0 ** -len(margin), shared)
     second, fourth = np.zeros(shape), np.zeros(shape)
     for s, noise in noises.items():
         if noise is None:
             continue
-        where = tuple(slice(1, None) if attribute in s else 0 for attribute in margin)
+        where = block(margin, s)
         second[where] = noise.variance
         fourth[where] = fourth_cumulant(noise)
     norms = basis.squared_norms(shape)
     variance = _powers(second / norms**2, 2)
     cumulant = _powers(fourth / norms**4, 4)
     kurtosis = np.divide(cumulant, variance**2, out=np.zeros(shape), where=variance > 0)
-    return WeightedErrors(np.sqrt(variance), kurtosis)
+    return WeightedErrors(np.sqrt(variance), kurtosis, shared)
 
 
 def fourth_cumulant(noise: IntegerNoise) -> float:
@@ -48,6 +50,10 @@ def fourth_cumulant(noise: IntegerNoise) -> float:
         # The difference of two geometric laws: κ₄ = 2 q (1 + 4q + q²) / (1 - q)⁴.
         q = math.exp(-1 / float(noise.scale))
         return 2 * q * (1 + 4 * q + q * q) / math.expm1(-1 / float(noise.scale)) ** 4
+    if isinstance(noise, Truncated):
+        # Tails that are lighter than normal are taken as normal.
+        fourth = float(noise.pmf(noise.support) @ noise.support.astype(np.float64) ** 4)
+        return max(0.0, fourth - 3 * noise.variance**2)
     return 0.0
 
 

@@ -40,17 +40,16 @@ from tabulary.planning.accuracy import (
 )
 from tabulary.planning.allocation import margin_variance, residual_variances
 from tabulary.planning.contrast_errors import contrast_errors
+from tabulary.planning.covariance import CellCovariance
 from tabulary.planning.measured import QUERIES, MeasuredMargin, Query, sensitivity_of
-from tabulary.planning.residual_errors import TailWeights, subsets
+from tabulary.planning.residual_draws import ResidualNoise
+from tabulary.planning.residual_errors import SMALLEST_VARIANCE, Part, TailWeights, subsets
 from tabulary.planning.shrink_weights import shrunk_variances
 
 CONSTRAINED = ("least-squares", "lp")
 """The reconstructions that make one non-negative full table."""
 
 Encoding = Literal["levels", "bits"]
-
-# Noise that is hardly ever drawn has a variance too small to divide by.
-_SMALLEST_VARIANCE = 1e-60
 
 
 @dataclass(frozen=True)
@@ -402,7 +401,7 @@ class Plan:
     def noise_variances(self) -> list[float]:
         """The variance of the noise of each part, never zero."""
         # Thousands of parts share a few laws, and the variance of a discrete one is the sum of a series.
-        laws = {law: max(law.variance, _SMALLEST_VARIANCE) for law in {part.noise for part in self.measured}}
+        laws = {law: max(law.variance, SMALLEST_VARIANCE) for law in {part.noise for part in self.measured}}
         return [laws[part.noise] for part in self.measured]
 
     @cached_property
@@ -411,14 +410,20 @@ class Plan:
 
     @cached_property
     def _tails(self) -> TailWeights:
-        parts = [(m.margin, m.centred, m.noise) for m in self.measured]
-        return TailWeights(self.domain, parts, self.residual_variances)
+        return TailWeights(self.domain, self._residual_parts, self.residual_variances)
+
+    @cached_property
+    def _residual_parts(self) -> list[Part]:
+        return [(m.margin, m.centred, m.noise) for m in self.measured]
 
     def _residual_errors(self, margin: Margin) -> WeightedErrors:
         variance = margin_variance(self.domain, self.residual_variances, margin)
         shape = self.domain.shape_of(margin)
         kurtosis = self._tails.kurtosis(margin, variance)
-        law = WeightedErrors(np.full(shape, math.sqrt(variance)), np.full(shape, kurtosis))
+        shared = CellCovariance(
+            ResidualNoise(margin, self._levels, self._residual_parts, self.residual_variances)
+        )
+        law = WeightedErrors(np.full(shape, math.sqrt(variance)), np.full(shape, kurtosis), shared)
         return law.without(self.domain.impossible(margin)) if self.domain.structural_zeros else law
 
     @cached_property

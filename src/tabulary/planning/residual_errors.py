@@ -12,6 +12,8 @@ from tabulary.noise import IntegerNoise
 from tabulary.planning.allocation import centring
 from tabulary.planning.contrast_errors import fourth_cumulant
 
+# Noise that is hardly ever drawn has no tails that anyone sees, and a variance too small to divide by.
+SMALLEST_VARIANCE = 1e-60
 # Above so many pairs of sets the fourth cumulants are bounded and no longer added up.
 _MOST_PAIRS = 5_000_000
 
@@ -63,6 +65,7 @@ class TailWeights:
     def __init__(self, domain: Domain, parts: Sequence[Part], variances: Mapping[Margin, float]) -> None:
         self._levels = dict(zip(domain.attributes, domain.shape, strict=True))
         self._sums: dict[tuple[Margin, Margin], float] | None = {}
+        parts = [part for part in parts if part[2].variance > SMALLEST_VARIANCE]
         cumulants = [fourth_cumulant(noise) for _, _, noise in parts]
         self._bound = max(
             (k / noise.variance**2 for k, (_, _, noise) in zip(cumulants, parts, strict=True) if k),

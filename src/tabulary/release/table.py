@@ -12,6 +12,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.table import Counts, Table, frame_of, long_columns, value_name
 from tabulary.errors import InvalidTable
 from tabulary.planning import ErrorLaw
+from tabulary.planning.covariance import CellCovariance
 
 if TYPE_CHECKING:
     import pandas
@@ -84,6 +85,23 @@ class ReleasedTable:
     def standard_errors(self) -> NDArray[np.float64]:
         """The standard deviation of the error of each cell, known from the plan alone."""
         return np.asarray(self.errors.standard_errors)
+
+    @property
+    def covariance(self) -> CellCovariance | None:
+        """How the errors of the cells hang together, known from the plan alone.
+
+        None where it is not: after a reconstruction that made the table non-negative, rounded or shrunk it, and
+        for a perturbation that depends on the count.
+
+        >>> from tabulary.noise import DiscreteLaplace
+        >>> from tabulary.planning import CellErrors
+        >>> table = Table(Domain({"sex": ["F", "M"]}), [120, -2])
+        >>> released = ReleasedTable(table, CellErrors(DiscreteLaplace(3), np.array([1, 1])))
+        >>> released.covariance.dense().round(2).tolist()
+        [[17.83, 0.0], [0.0, 17.83]]
+        """
+        found: CellCovariance | None = getattr(self.errors, "covariance", None)
+        return found
 
     def half_widths(self, confidence: float = CONFIDENCE) -> NDArray[Any]:
         """Return how far each count may be from the truth with this probability."""

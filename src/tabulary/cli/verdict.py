@@ -1,0 +1,143 @@
+"""What tests say of one question, side by side and in plain words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rich.table import Table as Grid
+from rich.text import Text
+
+from tabulary.cli.console import output
+
+TestMethod = Literal["naive", "noise-aware"]
+NAIVE: Final = "naive"
+AWARE: Final = "noise-aware"
+
+_TAKES: dict[TestMethod, str] = {NAIVE: "as if they were exact", AWARE: "with the noise that is in them"}
+_SELDOM = 1e-4
+_ALMOST_ALWAYS = 0.985
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that a test answers: what it supposes, and the words for either verdict.
+
+    `supposed` is a clause that follows "if"; `found` is the verdict of a test that rejects it, `missed` that of one
+    that does not.
+    """
+
+    asked: str
+    supposed: str
+    found: str
+    missed: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one test says: its statistic, how surprising that is, and what the p-value rests on."""
+
+    method: TestMethod
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    assumed: tuple[str, ...]
+
+    def rejects(self, alpha: float) -> bool:
+        """Return whether the test rejects what the question supposes."""
+        return self.p_value <= alpha
+
+
+def print_verdicts(question: Question, verdicts: Sequence[Verdict], alpha: float) -> None:
+    """Print what each test says, one beside the other, and what to make of it."""
+    grid = Grid(show_lines=True)
+    grid.add_column("")
+    for verdict in verdicts:
+        grid.add_column(Text(verdict.method))
+    answers = [question.found if verdict.rejects(alpha) else question.missed for verdict in verdicts]
+    rows = {
+        "takes the counts": [_TAKES[verdict.method] for verdict in verdicts],
+        "verdict": answers,
+        "how often chance would do this": [chance(verdict.p_value) for verdict in verdicts],
+        "p-value": [show_p_value(verdict.p_value) for verdict in verdicts],
+        "statistic": [f"{v.statistic:,.2f} on {v.degrees_of_freedom:,} d.f." for v in verdicts],
+    }
+    for name, cells in rows.items():
+        grid.add_row(Text(name), *(Text(cell, style="bold" if name == "verdict" else "") for cell in cells))
+    output.print(grid)
+    output.print(
+        f"If {question.supposed}, chance alone would that often give a table at least this far from it. At "
+        f"{chance(alpha)} or less (--alpha) a test calls it a finding.",
+        markup=False,
+        style="dim",
+    )
+    _print_meaning(verdicts, alpha)
+
+
+def print_assumptions(verdicts: Sequence[Verdict]) -> None:
+    """Print what the p-values rest on, each sentence once, with the tests that need it."""
+    sentences: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        for sentence in verdict.assumed:
+            # The library writes to those who call it from Python.
+            told = sentence.replace("method='bootstrap'", "--bootstrap 999").rstrip(".")
+            sentences.setdefault(told[:1].lower() + told[1:], []).append(verdict.method)
+    output.print("\nWhat this rests on", style="bold")
+    grid = Grid.grid(padding=(0, 1))
+    for sentence, methods in sentences.items():
+        grid.add_row("•", Text(f"{' and '.join(methods)}: {sentence}."))
+    output.print(grid)
+
+
+def warn(sentence: str) -> None:
+    """Print a sentence that must not be overlooked."""
+    output.print(f"▲ {sentence}", style="bold yellow", markup=False)
+
+
+def chance(p_value: float) -> str:
+    """Return how often something happens, in words.
+
+    >>> chance(0.42), chance(0.003), chance(2e-9)
+    ('42 times in 100', '3 times in 1,000', 'less than once in 10,000')
+    """
+    if p_value < _SELDOM:
+        return "less than once in 10,000"
+    if p_value > _ALMOST_ALWAYS:
+        return "almost always"
+    among = next(n for n in (100, 1_000, 10_000) if n == 10_000 or p_value * n >= 1.5)
+    times = round(p_value * among)
+    return f"{times} times in {among:,}" if times > 1 else f"once in {among:,}"
+
+
+def show_p_value(p_value: float) -> str:
+    """Return a p-value with two digits that count.
+
+    >>> show_p_value(0.4237), show_p_value(0.00312), show_p_value(2e-9)
+    ('0.42', '0.0031', 'below 0.0001')
+    """
+    return "below 0.0001" if p_value < _SELDOM else f"{p_value:.2g}"
+
+
+def _print_meaning(verdicts: Sequence[Verdict], alpha: float) -> None:
+    rejected = {verdict.method: verdict.rejects(alpha) for verdict in verdicts}
+    if AWARE not in rejected:
+        warn(
+            "The naive test knows nothing of the noise that protects the people behind this table, and may take it "
+            "for a finding. Do not rely on it by itself."
+        )
+        return
+    if NAIVE in rejected and rejected[NAIVE] != rejected[AWARE]:
+        warn("The verdicts differ. Go by the noise-aware one.")
+        output.print(
+            "What the naive test takes for a finding is no more than the noise would do: it was added to protect "
+            "people, and says nothing about them."
+            if rejected[NAIVE]
+            else "The naive test weighs all cells alike. With the noise reckoned with, there is a finding.",
+            markup=False,
+        )
+    elif NAIVE in rejected:
+        output.print("Both say the same: here the noise does not change the verdict.", markup=False)
+    if not rejected[AWARE]:
+        output.print(
+            "No sign is no proof: something weak can hide behind the noise, or behind few people.",
+            markup=False,
+        )

@@ -1,0 +1,38 @@
+"""Honest inference from released tables: tests, estimates and intervals that know the noise."""
+
+from tabulary.infer import utility
+from tabulary.infer.association import Association, cramers_v, odds_ratio, rate
+from tabulary.infer.fit import goodness_of_fit
+from tabulary.infer.fitted_model import FittedModel
+from tabulary.infer.homogeneity import homogeneity
+from tabulary.infer.independence import independence
+from tabulary.infer.intervals import Interval, Intervals, interval, intervals
+from tabulary.infer.loglinear import loglinear
+from tabulary.infer.models import LogLinearModel
+from tabulary.infer.noise import CorrelatedNoise, IndependentNoise, noise_of
+from tabulary.infer.results import TestResult
+from tabulary.infer.search import ModelSearch, search
+
+__all__ = [
+    "Association",
+    "CorrelatedNoise",
+    "FittedModel",
+    "IndependentNoise",
+    "Interval",
+    "Intervals",
+    "LogLinearModel",
+    "ModelSearch",
+    "TestResult",
+    "cramers_v",
+    "goodness_of_fit",
+    "homogeneity",
+    "independence",
+    "interval",
+    "intervals",
+    "loglinear",
+    "noise_of",
+    "odds_ratio",
+    "rate",
+    "search",
+    "utility",
+]

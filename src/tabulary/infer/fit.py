@@ -1,0 +1,156 @@
+"""Do released counts fit given shares? One count of a known total, or all cells of a classification."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tabulary.core.exact import exact_fraction
+from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.infer.binomial import OneCount
+from tabulary.infer.chi_squared import upper_tail
+from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, Hypothesis
+from tabulary.infer.multinomial import ManyCounts
+from tabulary.infer.noise import (
+    CorrelatedNoise,
+    Floats,
+    GivenNoise,
+    IndependentNoise,
+    Integers,
+    law_given,
+    whole_counts,
+)
+from tabulary.infer.reference import cell_moments, matched_tail
+from tabulary.infer.results import TestResult
+
+FitMethod = Literal["auto", "exact", "chi-squared"]
+
+NAME = "goodness of fit"
+BINOMIAL = "the count is binomial of the given total, and the noise added to it is the stated one"
+MULTINOMIAL = (
+    "the counts are multinomial of the given total, and the noise added to each by itself is the stated one"
+)
+SUMMED = "the p-value is the probability of every released value that fits no better"
+
+
+def goodness_of_fit(
+    x: ArrayLike,
+    n: int | None,
+    p0: object,
+    noise: GivenNoise | None = None,
+    *,
+    method: FitMethod = "auto",
+) -> TestResult:
+    """Return the test that released counts come from the share, or the shares, `p0` of a total `n`.
+
+    `x` is one released count and `p0` its share: the likelihood ratio of Rinott, O'Keefe, Shlomo & Skinner (2018),
+    section 6.2. Or `x` holds the counts of all cells and `p0` their shares, which add up to one; `n` may then be None
+    for a total that is not known. `noise` is the law of what was added to each count, None for exact counts.
+
+    The p-value of one count is `exact`, summed over all released values, where there is a way to list them; that of all
+    cells is from the moments that the noise gives the statistic. `chi-squared` is Wilks' limit for large counts, right
+    where noise is small beside their own spread. Post-processing: reads no data.
+
+    >>> from tabulary.perturb import Laplace
+    >>> found = goodness_of_fit(46, 80, 0.5, Laplace(0.5, bound=5))
+    >>> round(found.statistic, 3), found.degrees_of_freedom, round(found.p_value, 3)
+    (1.492, 1, 0.265)
+    >>> round(goodness_of_fit(46, 80, 0.5, Laplace(0.5, bound=5), method="chi-squared").p_value, 3)
+    0.222
+    >>> goodness_of_fit([52, 21, 31], 100, ["1/2", "1/4", "1/4"], Laplace(0.5)).rejects()
+    False
+    """
+    if method not in get_args(FitMethod):
+        raise InvalidPlan(f"the methods of a goodness of fit are 'exact' and 'chi-squared', not {method!r}.")
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
+        raise InvalidTable(f"the total of the counts is a positive whole number, not {n!r}.")
+    observed = whole_counts(x)
+    if observed.ndim == 0:
+        if n is None:
+            raise InvalidTable(
+                "one count tests no share without its total. Give n, or the counts of all cells."
+            )
+        return _one(int(observed), int(n), _share(p0), noise, method)
+    if method == "exact":
+        raise InvalidPlan("an exact p-value is there for one count alone. Leave the method out.")
+    shares = _shares(p0, observed.size)
+    flat = observed.reshape(-1)
+    known = _noise(noise, flat.shape)
+    if n is None:
+        return _unknown_total(flat, shares, known, method)
+    counts = ManyCounts(flat, int(n), known)
+    statistic = max(2 * (counts.best() - counts.log_likelihood(shares)[0]), 0.0)
+    return _many(statistic, n * shares, known, method)
+
+
+def _one(x: int, n: int, p0: float, noise: GivenNoise | None, method: FitMethod) -> TestResult:
+    count = OneCount(n, _noise(noise, (1,)))
+    statistic = count.statistic(x, p0)
+    exact = count.tail(x, p0) if method != "chi-squared" else None
+    if exact is None and method == "exact":
+        raise InvalidPlan("this perturbation releases more values than can be listed. Leave the method out.")
+    p_value = upper_tail(statistic, 1) if exact is None else exact
+    assumed = (BINOMIAL, ASYMPTOTIC if exact is None else SUMMED)
+    return TestResult(NAME, statistic, 1, p_value, "chi-squared" if exact is None else "exact", assumed)
+
+
+def _many(statistic: float, means: Floats, noise: IndependentNoise, method: FitMethod) -> TestResult:
+    freedom = means.size - 1
+    moments = cell_moments(noise, noise.terms, means) if method == "auto" and freedom else None
+    if moments is None:
+        return TestResult(
+            NAME, statistic, freedom, upper_tail(statistic, freedom), "chi-squared", (MULTINOMIAL, ASYMPTOTIC)
+        )
+    # A known total takes from the statistic what estimating it would.
+    p_value = matched_tail(statistic, freedom, moments, np.ones((means.size, 1)), means)
+    return TestResult(NAME, statistic, freedom, p_value, "noise-aware", (MULTINOMIAL, MATCHED))
+
+
+def _unknown_total(
+    counts: Integers, shares: Floats, noise: IndependentNoise, method: FitMethod
+) -> TestResult:
+    everything = np.ones(counts.size, dtype=np.bool_)
+    hypothesis = Hypothesis((noise,), np.ones((counts.size, 1)), everything, np.log(shares))
+    fit = hypothesis.fitted(counts)
+    if method == "auto":
+        return hypothesis.test(NAME, fit)
+    p_value = upper_tail(fit.statistic, fit.degrees_of_freedom)
+    return TestResult(
+        NAME, fit.statistic, fit.degrees_of_freedom, p_value, "chi-squared", (*fit.assumed, ASYMPTOTIC)
+    )
+
+
+def _share(value: object) -> float:
+    share = exact_fraction(value, name="the share p0", error=InvalidTable)
+    if not 0 < share < 1:
+        raise InvalidTable(f"a share to be tested lies strictly between 0 and 1, not at {value!r}.")
+    return float(share)
+
+
+def _shares(values: object, cells: int) -> Floats:
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) != cells:
+        raise InvalidTable(f"the shares p0 are a list of {cells:,} numbers, one for each released count.")
+    if cells < 2:
+        raise InvalidTable("shares of a total need at least two cells. For one count give x as a number.")
+    exact = [exact_fraction(v, name="a share of p0", error=InvalidTable) for v in np.asarray(values).tolist()]
+    if min(exact) <= 0:
+        raise InvalidTable("every share to be tested is positive. Leave out cells that cannot hold anybody.")
+    if abs(float(sum(exact)) - 1) > 1e-9:
+        raise InvalidTable(f"the shares p0 add up to {float(sum(exact)):.10g}, not to 1.")
+    return np.array([float(share / sum(exact)) for share in exact])
+
+
+def _noise(noise: GivenNoise | None, shape: tuple[int, ...]) -> IndependentNoise:
+    """Return the noise of released counts, one draw in each unless it says otherwise."""
+    if noise is None:
+        return IndependentNoise.none(shape)
+    if isinstance(noise, CorrelatedNoise):
+        raise InvalidNoise("A goodness of fit needs noise that was drawn for every count by itself.")
+    if not isinstance(noise, IndependentNoise):
+        return IndependentNoise(law_given(noise), np.ones(shape, dtype=np.int64))
+    if noise.terms.size != int(np.prod(shape)):
+        raise InvalidNoise(
+            f"The noise describes {noise.terms.size:,} counts, and {int(np.prod(shape)):,} are given."
+        )
+    return IndependentNoise(noise.law, noise.terms.reshape(shape), noise.minimum)

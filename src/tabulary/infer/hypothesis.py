@@ -1,0 +1,196 @@
+"""A log-linear hypothesis about released tables: fitted to them, and drawn from."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tabulary.infer.chi_squared import upper_tail
+from tabulary.infer.likelihood import NoisyCells, fit_log_linear
+from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear
+from tabulary.infer.noise import CorrelatedNoise, CountLaw, Floats, IndependentNoise, NoiseLaw
+from tabulary.infer.reference import cell_moments, matched_tail, scaled_tail
+from tabulary.infer.results import TestResult
+from tabulary.noise import IntegerNoise, Tabulated
+from tabulary.planning.contrast_errors import fourth_cumulant
+from tabulary.planning.covariance import CellCovariance, CountNoise
+
+Mask = NDArray[np.bool_]
+
+POISSON = "the counts are Poisson, and the noise added to each cell by itself is the stated one"
+NORMAL = "cells share their noise, and the released table is taken as normal with the covariance of counts and noise"
+ASYMPTOTIC = "the statistic is taken as χ², which is right for large counts"
+MATCHED = (
+    "the statistic is taken as a multiple of χ² with the mean and variance that counts and noise give it"
+)
+EMPTY = "cells that the hypothesis estimates as empty say nothing of it and are left out"
+SMALL = "many cells are small beside their noise, where χ² is no good guide: use method='bootstrap'"
+
+# A cell with fewer people than this is empty.
+NOBODY = 1e-6
+# The share of cells with an estimate of zero above which χ² is distrusted.
+_MANY_ZEROS = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class NullFit:
+    """A hypothesis fitted to released counts: its statistic, and the means it estimates for all cells, in order."""
+
+    statistic: float
+    degrees_of_freedom: int
+    means: Floats
+    held: Mask
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """log μ = offset + design · θ for the cells of one or more released tables, each with its own noise.
+
+    `design` has a row and `possible` an entry for each cell of all tables, one table after the other. Impossible
+    cells are left out. Against it stands the saturated model, in which every cell has a mean of its own.
+    """
+
+    noises: tuple[NoiseLaw, ...]
+    design: Floats
+    possible: Mask
+    offset: Floats | None = None
+
+    def fitted(self, counts: ArrayLike) -> NullFit:
+        """Return the hypothesis fitted to released counts, those of all tables in order.
+
+        The likelihood ratio where the noise of every cell is its own, else minimum chi-square.
+        """
+        flat = np.asarray(counts).reshape(-1)
+        return self._likeliest(flat) if self._independent else self._nearest(flat)
+
+    @property
+    def _independent(self) -> bool:
+        return all(isinstance(noise, IndependentNoise) for noise in self.noises)
+
+    def test(self, name: str, fit: NullFit) -> TestResult:
+        """Return the test of the fitted hypothesis, its p-value from the law that the statistic has under it."""
+        freedom, held = fit.degrees_of_freedom, fit.held
+        p_value, reference = upper_tail(fit.statistic, freedom), ASYMPTOTIC
+        if freedom and not self._independent:
+            variance = 2 * freedom + self._excess(fit)
+            p_value, reference = scaled_tail(fit.statistic, freedom, variance), MATCHED
+        elif freedom and (moments := self._moments(fit)) is not None:
+            p_value = matched_tail(fit.statistic, freedom, moments, self.design[held], fit.means[held])
+            reference = MATCHED
+        return TestResult(name, fit.statistic, freedom, p_value, "noise-aware", (*fit.assumed, reference))
+
+    def _moments(self, fit: NullFit) -> Floats | None:
+        """Return what the cells add to the statistic, or None where that is not known cell by cell."""
+        found, begin = [], 0
+        for noise in self.noises:
+            assert isinstance(noise, IndependentNoise), "what is shared has no law cell by cell"
+            own = slice(begin, begin := begin + noise.terms.size)
+            held = fit.held[own]
+            part = cell_moments(noise, noise.terms.reshape(-1)[held], fit.means[own][held])
+            if part is None:
+                return None
+            found.append(part)
+        return np.concatenate(found, axis=1)
+
+    def _likeliest(self, counts: NDArray[np.int64] | Floats) -> NullFit:
+        cells = self._cells(counts)
+        fit = fit_log_linear(cells, self.design[self.possible], offset=self._possible_offset)
+        best_means, best = cells.saturated()
+        held = fit.means > NOBODY
+        left_out = not held.all()
+        # The likelihood of the cells that are left, which the empty ones do not touch.
+        likeliest = cells.evaluate(fit.log_means)[0]
+        statistic = 2 * float((best - likeliest)[held].sum())
+        freedom = int(held.sum()) - (self._rank(held) if left_out else fit.rank)
+        assumed = (POISSON, *((EMPTY,) if left_out else ()))
+        if np.sum(best_means[held] == 0) > _MANY_ZEROS * held.sum():
+            assumed = (*assumed, SMALL)
+        return self._null_fit(statistic, freedom, fit.means, held, assumed)
+
+    def _nearest(self, counts: NDArray[np.int64] | Floats) -> NullFit:
+        observed = counts[self.possible].astype(np.float64)
+        fit = nearest_log_linear(
+            observed, self._covariance, self.design[self.possible], offset=self._possible_offset
+        )
+        held = np.ones(observed.size, dtype=np.bool_)
+        return self._null_fit(fit.statistic, observed.size - fit.rank, fit.means, held, (NORMAL,))
+
+    def _null_fit(
+        self, statistic: float, freedom: int, fitted: Floats, kept: Mask, assumed: tuple[str, ...]
+    ) -> NullFit:
+        means, held = np.zeros(self.possible.size), np.zeros(self.possible.size, dtype=np.bool_)
+        means[self.possible], held[self.possible] = fitted, kept
+        # With no freedom the hypothesis is the saturated model, and what is left of the statistic is rounding.
+        return NullFit(max(statistic, 0.0) if freedom else 0.0, freedom, means, held, assumed)
+
+    def _cells(self, counts: NDArray[np.int64] | Floats) -> NoisyCells:
+        parts, begin = [], 0
+        for noise in self.noises:
+            assert isinstance(noise, IndependentNoise), "what is shared has no likelihood of its own"
+            end = begin + noise.terms.size
+            parts.append(NoisyCells(counts[begin:end].reshape(noise.shape), noise))
+            begin = end
+        return NoisyCells.joined(parts).at(self.possible)
+
+    def _excess(self, fit: NullFit) -> float:
+        """Return by how much heavy tails raise the variance of the statistic of shared noise."""
+        shape, sizes = self.possible, [int(np.prod(noise.shape)) for noise in self.noises]
+        ends = np.cumsum(sizes)
+
+        def draws_of(weights: Floats) -> list[tuple[IntegerNoise, Floats, int]]:
+            everywhere = np.zeros(shape.size)
+            everywhere[shape] = weights
+            found: list[tuple[IntegerNoise, Floats, int]] = []
+            for noise, size, end in zip(self.noises, sizes, ends, strict=True):
+                own = everywhere[end - size : end].reshape(noise.shape)
+                found += _draws(noise, own)
+            return found
+
+        kinds = draws_of(np.ones(int(shape.sum())))
+        cumulants = np.concatenate(
+            [np.zeros(0), *(np.full(w.size, copies * fourth_cumulant(law)) for law, w, copies in kinds)]
+        )
+        return excess_variance(
+            fit.means[shape],
+            self._covariance,
+            self.design[shape],
+            lambda weights: np.concatenate([np.zeros(0), *(w.reshape(-1) for _, w, _ in draws_of(weights))]),
+            cumulants,
+        )
+
+    def _rank(self, held: Mask) -> int:
+        kept = self.design[self.possible][held]
+        return int(np.linalg.matrix_rank(kept.T @ kept, hermitian=True)) if kept.size else 0
+
+    @cached_property
+    def _possible_offset(self) -> Floats | None:
+        return None if self.offset is None else self.offset[self.possible]
+
+    @cached_property
+    def _covariance(self) -> Floats:
+        blocks = [
+            noise.covariance
+            if isinstance(noise, CorrelatedNoise)
+            else np.diag(noise.standard_deviations.reshape(-1) ** 2)
+            for noise in self.noises
+        ]
+        whole = np.zeros((self.possible.size, self.possible.size))
+        begin = 0
+        for block in blocks:
+            end = begin + len(block)
+            whole[begin:end, begin:end] = block
+            begin = end
+        return whole[np.ix_(self.possible, self.possible)]
+
+
+def _draws(noise: NoiseLaw, weights: Floats) -> list[tuple[IntegerNoise, Floats, int]]:
+    """Return the independent draws in a weighted sum of errors, as far as they are known: law, shares, copies."""
+    if isinstance(noise, CorrelatedNoise):
+        source = noise.draws
+    elif isinstance(noise.law, CountLaw | Tabulated):
+        source = None
+    else:
+        source = CellCovariance(CountNoise(noise.law, noise.terms))
+    return [(d.noise, d.weights, d.copies) for d in source.draws_of(weights)] if source else []

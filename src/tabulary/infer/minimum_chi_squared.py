@@ -1,0 +1,141 @@
+r"""The log-linear model nearest to a table whose cells share their noise.
+
+A table released through a linear mechanism is X = a + E with Poisson counts a and noise E of a known covariance Σ that
+is not diagonal. Its exact likelihood is a sum over all tables. What is used instead is its mean and its covariance,
+V = diag(μ) + Σ: a sum of many draws is nearly normal. The means solve the equations of generalised least squares with
+V at the fit itself, J' V⁻¹ (x - μ) = 0 with J = diag(μ) D, and (x - μ)' V⁻¹ (x - μ) is χ² with the degrees of freedom
+of the model: minimum chi-square (Neyman 1949; Ferguson 1958).
+
+A few Laplace draws are not normal. The statistic is about e'Qe with e = x - μ a sum of independent parts A_d u_d, and
+Q = V⁻¹ less what the fit takes away. Its mean is the degrees of freedom whatever the law; its variance is twice them
+plus Σ κ₄(u_d) (A_d' Q A_d)², with the fourth cumulants of counts and draws. `tests/statistical/test_noise_aware.py`
+holds the level of a test by these two moments to 3-7 % at a nominal 5 %; with 2·df alone it is 7 % behind the 16
+draws of a 4 × 4 Fourier release, and more where counts are small.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.errors import NotCertified
+
+Floats = NDArray[np.float64]
+
+_MOST_WEIGHTS, _MOST_STEPS = 100, 300
+_PATIENCE = 10
+_TOLERANCE = 1e-8
+_LONGEST, _SHORTEST = 2.0, 1e-6
+_LOWEST, _HIGHEST = -30.0, 40.0
+_DAMPING = 1e-3
+_FLAT = 1e-12
+# A cell of fewer people than this varies as one of this many: a fitted mean of nobody would say that it cannot vary.
+_FEWEST = 0.5
+_RESTLESS = (
+    "The model nearest to the released table was not found: the iteration does not come to rest, as it may not where "
+    "the noise exceeds most counts. No test was made. Test a coarser table."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NearestFit:
+    """The fitted means, the distance that is left, and the number of free parameters that the cells determine."""
+
+    means: Floats
+    statistic: float
+    rank: int
+
+
+def nearest_log_linear(
+    observed: Floats, covariance: Floats, design: Floats, *, offset: Floats | None = None
+) -> NearestFit:
+    """Return the means exp(offset + design · θ) nearest to released values, one row of `design` a cell.
+
+    Costs a few inverses of the covariance: 2,500 cells take seconds. Raises NotCertified if the iteration does not
+    come to rest.
+
+    >>> design = np.array([[1.0, 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+    >>> fit = nearest_log_linear(np.array([25.0, 27, 52, 46]), 4 * np.eye(4) - 1, design)
+    >>> fit.means.round(1).tolist(), round(fit.statistic, 2), fit.rank
+    ([26.7, 25.3, 50.4, 47.6], 0.3, 3)
+    """
+    fixed = np.zeros(observed.size) if offset is None else offset
+
+    def means_at(theta: Floats) -> Floats:
+        return np.exp(np.clip(fixed + design @ theta, _LOWEST, _HIGHEST))
+
+    start = np.maximum(observed, 1.0)
+    gram = design.T @ (start[:, np.newaxis] * design)
+    theta: Floats = np.linalg.lstsq(gram, design.T @ (start * (np.log(start) - fixed)), rcond=_FLAT)[0]
+    rank = int(np.linalg.matrix_rank(design.T @ design, hermitian=True))
+    distance = math.inf
+    spread = means_at(theta)
+    for turn in range(_MOST_WEIGHTS):
+        before = distance
+        weights = np.linalg.inv(covariance + np.diag(np.maximum(spread, _FEWEST)))
+        theta, distance = _nearest(observed, weights, design, means_at, theta)
+        if abs(distance - before) <= _TOLERANCE * (1 + distance):
+            return NearestFit(means_at(theta), distance, rank)
+        # Means that swing between two values are met half-way.
+        spread = means_at(theta) if turn < _PATIENCE else (spread + means_at(theta)) / 2
+    raise NotCertified(_RESTLESS)
+
+
+def _nearest(
+    observed: Floats, weights: Floats, design: Floats, means_at: Callable[[Floats], Floats], theta: Floats
+) -> tuple[Floats, float]:
+    """Return the parameters of the means nearest to the released values by these weights, and the distance left."""
+    for _ in range(_MOST_STEPS):
+        means = means_at(theta)
+        residual = observed - means
+        weighted = weights @ residual
+        distance = float(residual @ weighted)
+        slopes = means[:, np.newaxis] * design
+        gradient = slopes.T @ weighted
+        # A little of the information of exact counts keeps the step finite where a mean goes to zero.
+        damped = slopes.T @ (weights @ slopes) + _DAMPING * design.T @ slopes
+        step = np.linalg.lstsq(damped, gradient, rcond=_FLAT)[0]
+        promised = float(gradient @ step)
+        if promised <= _TOLERANCE * (1 + distance):
+            return theta, distance
+        size = min(1.0, _LONGEST / max(float(np.abs(design @ step).max()), _LONGEST))
+        while size > _SHORTEST:
+            left = observed - means_at(theta + size * step)
+            if float(left @ (weights @ left)) <= distance - 1e-4 * size * promised:
+                break
+            size /= 2
+        else:
+            break
+        theta = theta + size * step
+    raise NotCertified(_RESTLESS)
+
+
+def excess_variance(
+    means: Floats,
+    covariance: Floats,
+    design: Floats,
+    shares_of: Callable[[Floats], Floats],
+    cumulants: Floats,
+) -> float:
+    """Return by how much the variance of the statistic exceeds twice its degrees of freedom.
+
+    `shares_of(w)` gives, for weights on the cells, how much of each independent draw of the noise the weighted sum
+    holds, and `cumulants` their fourth cumulants. That of a Poisson count is its mean.
+    """
+    weights = np.linalg.inv(covariance + np.diag(np.maximum(means, _FEWEST)))
+    slopes = means[:, np.newaxis] * design
+    weighted = weights @ slopes
+    values, axes = np.linalg.eigh(slopes.T @ weighted)
+    kept = values > _FLAT * values.max()
+    # Q = V⁻¹ - U U', and V⁻¹ = C C'.
+    taken = weighted @ (axes[:, kept] / np.sqrt(values[kept]))
+    root = np.linalg.cholesky(weights)
+    of_counts = np.diag(weights) - (taken**2).sum(axis=1)
+    of_draws = np.zeros(cumulants.size)
+    for column in root.T:
+        of_draws += shares_of(column) ** 2
+    for column in taken.T:
+        of_draws -= shares_of(column) ** 2
+    return float(means @ of_counts**2 + cumulants @ of_draws**2)

@@ -1,0 +1,51 @@
+"""What a test says: a number, how surprising it is, and what was assumed."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tabulary.errors import InvalidTable
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A statistic, its degrees of freedom and its p-value; none of them is ever NaN.
+
+    `assumed` says in words what the p-value rests on, one sentence each. A hypothesis with no degrees of freedom
+    cannot be wrong: its statistic is 0 and its p-value 1.
+
+    >>> TestResult("independence", 12.5, 6, 0.0517, "naive", ("the counts are exact",))
+    TestResult(hypothesis='independence', statistic=12.5, degrees_of_freedom=6, p_value=0.0517, method='naive', assumed=('the counts are exact',))
+    """  # noqa: E501  (the line that is printed)
+
+    # What pytest finds in a test module and calls Test is not always one.
+    __test__: ClassVar[bool] = False
+
+    hypothesis: str
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    method: str
+    assumed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.statistic) and self.statistic >= 0 and 0 <= self.p_value <= 1):
+            raise InvalidTable(
+                f"no test of {self.hypothesis} can be made of these counts: its statistic has no finite value."
+            )
+        if self.degrees_of_freedom < 0:
+            raise InvalidTable(f"a test of {self.hypothesis} with negative degrees of freedom cannot be.")
+
+    def rejects(self, level: float = 0.05) -> bool:
+        """Return whether the hypothesis is rejected at this level.
+
+        >>> TestResult("independence", 12.5, 6, 0.0517, "naive").rejects(0.1)
+        True
+        """
+        return self.p_value <= level
+
+    def __str__(self) -> str:
+        return (
+            f"{self.hypothesis}, {self.method}: statistic {self.statistic:.2f} on {self.degrees_of_freedom} "
+            f"degrees of freedom, p = {self.p_value:.3g}"
+        )

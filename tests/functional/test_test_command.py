@@ -1,0 +1,339 @@
+"""`tabulary test`: two verdicts on a released table in plain words, and what the command refuses."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tabulary as tb
+from tabulary.cli.app import run
+from tabulary.cli.verdict import chance, show_p_value
+from tests.entropy import SeededEntropy
+
+DOMAIN = tb.Domain(
+    {
+        "region": ["north", "east", "south", "west", "centre"],
+        "answer": ["yes", "no", "unsure"],
+        "sex": ["F", "M"],
+        "age": ["0-14", "15-64", "65+"],
+        "job": ["none", "paid"],
+        "planet": ["earth"],
+    },
+    structural_zeros=[{"age": "0-14", "job": "paid"}],
+)
+NOISY = {
+    # Drawn once without association: about 1,000 people, and noise of scale 10.
+    ("region", "answer"): [[188, 114, 56], [99, 81, 43], [50, 51, 30], [128, 103, 48], [41, 30, 36]],
+    ("sex", "age", "job"): [[[108, 0], [97, 190], [112, 15]], [[87, 0], [102, 235], [79, 5]]],
+    ("sex", "job"): [[500, 100], [120, 480]],
+    # A level that nobody has, as far as the release tells.
+    ("answer", "sex"): [[0, 310], [0, 204], [0, -9]],
+    ("region", "sex"): [[90, 95], [70, 61], [-12, 4], [88, 60], [40, 30]],
+    ("region",): [312, 205, 151, 240, 103],
+    ("sex",): [505, 498],
+    ("sex", "planet"): [[505], [498]],
+    (): 1003,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("survey") / "survey-2026"
+    work = tb.Workload(DOMAIN, list(NOISY))
+    plan = tb.plan(DOMAIN, work, privacy=tb.PureDP("9/10"), mechanism="margins")
+    tb.Release.from_counts(plan, NOISY).save(path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def said(folder, capsys):
+    """What the command says of the folder; it must have this exit code."""
+
+    def ask(*arguments, code=0):
+        assert run(["test", str(folder), *arguments]) == code
+        found = capsys.readouterr()
+        return found.out if code == 0 else found.err
+
+    return ask
+
+
+def words(text):
+    """The text as one line without the lines of its grid."""
+    return " ".join(re.sub(r"[│┃━─┏┳┓┡╇┩├┼┤└┴┘]", " ", text).split())
+
+
+def column(text, number):
+    """One column of the grid as one line."""
+    rows = [re.split("[│┃]", line) for line in text.splitlines() if line[:1] in "│┃" and line]
+    return " ".join(" ".join(row[number + 1] for row in rows).split())
+
+
+def test_the_two_verdicts_stand_side_by_side(said, folder):
+    text = said("region", "answer")
+    table = tb.Release.load(folder)["region", "answer"]
+    naive, aware = (tb.infer.independence(table, method) for method in ("naive", "noise-aware"))
+    assert naive.rejects()
+    assert not aware.rejects()
+    assert "Are region and answer related?" in text
+    assert "5 × 3 released counts, each within ±30 of the truth (95%)" in words(text)
+    for number, (test, verdict, takes) in enumerate(
+        [
+            (naive, "yes, they are related", "as if they were exact"),
+            (aware, "no sign that they are related", "with the noise that is in them"),
+        ],
+        start=1,
+    ):
+        shown = column(text, number)
+        assert test.method in shown
+        assert verdict in shown
+        assert takes in shown
+        assert chance(test.p_value) in shown
+        assert show_p_value(test.p_value) in shown
+        assert f"{test.statistic:.2f} on {test.degrees_of_freedom} d.f." in shown
+
+
+def test_verdicts_that_differ_are_warned_about(said):
+    text = words(said("region", "answer"))
+    assert "▲ The verdicts differ. Go by the noise-aware one." in text
+    assert "no more than the noise would do" in text
+    assert "No sign is no proof" in text
+
+
+def test_verdicts_that_agree_are_not(said):
+    text = words(said("sex", "job"))
+    assert "▲" not in text
+    assert "Both say the same" in text
+    assert "No sign is no proof" not in text
+
+
+def test_what_the_p_values_rest_on_is_told(said, folder):
+    text = words(said("region", "answer"))
+    table = tb.Release.load(folder)["region", "answer"]
+    for method in ("naive", "noise-aware"):
+        for sentence in tb.infer.independence(table, method).assumed:
+            assert sentence in text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["region", "answer"],
+        ["[region answer]"],
+        ["answer", "region"],
+        ["region"],
+        ["sex", "age", "job"],
+        ["sex", "age", "job", "--model", "[sex age][age job]"],
+        ["sex", "age", "job", "--search"],
+        ["region", "answer", "--bootstrap", "19"],
+    ],
+)
+def test_everything_fits_a_terminal_of_eighty_columns_and_nothing_is_nan(said, asked):
+    text = said(*asked)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert "nan" not in text.lower().split()
+
+
+def test_the_level_decides_what_is_a_finding(said):
+    assert "no sign that they are related" in column(said("region", "answer", "--alpha", "0.002"), 1)
+    assert "yes, they are related" in column(said("region", "answer", "--alpha", "0.9"), 2)
+
+
+@pytest.mark.parametrize("method", ["naive", "noise-aware"])
+def test_one_method_can_be_asked_for(said, method):
+    text = said("region", "answer", "--method", method)
+    other = {"naive": "noise-aware", "noise-aware": "naive"}[method]
+    assert method in column(text, 1)
+    assert f" {other} " not in text
+    assert ("Do not rely on it by itself" in words(text)) == (method == "naive")
+
+
+def test_how_strong_an_association_is_comes_with_its_interval(said, folder):
+    text = words(said("sex", "job"))
+    found = tb.infer.cramers_v(tb.Release.load(folder)["sex", "job"], target="population")
+    assert f"Cramér's V = {found.estimate:.2f}" in text
+    assert f"{found.lower:.2f} to {found.upper:.2f}" in text
+    assert f"Taken as exact, the counts would have {found.naive:.2f}" in text
+    assert 0 < found.lower < 0.65 < found.upper < 1
+
+
+def test_one_attribute_is_held_against_equal_shares_or_given_ones(said, folder):
+    released = tb.Release.load(folder)
+    assert "Are the levels of sex equally frequent?" in said("sex")
+    assert "no sign that they are not" in column(said("sex"), 2)
+    assert "no, they are not" in column(said("region"), 2)
+    text = said("region", "--expected", "0.3, 1/5, 0.15, 0.25, 0.1")
+    assert "no sign that they are not" in column(text, 2)
+    table = released["region",]
+    shares = ["3/10", "1/5", "3/20", "1/4", "1/10"]
+    found = tb.infer.goodness_of_fit(table.counts, None, shares, tb.infer.noise_of(table))
+    assert f"{found.statistic:.2f} on 4 d.f." in column(text, 2)
+    # Only the ratios matter.
+    assert said("sex", "--expected", "1,2") == said("sex", "--expected", "10,20").replace("10 : 20", "1 : 2")
+
+
+def test_several_attributes_are_tested_for_any_relation(said, folder):
+    text = said("sex", "age", "job")
+    assert "Are any of sex, age and job related?" in text
+    table = tb.Release.load(folder)["sex", "age", "job"]
+    for number, method in enumerate(["naive", "noise-aware"], start=1):
+        found = tb.infer.loglinear(table, "[sex][age][job]", method=method)
+        assert f"{found.g2:.2f} on {found.degrees_of_freedom} d.f." in column(text, number)
+        assert "yes, at least two of them are" in column(text, number)
+
+
+def test_a_model_is_tested_by_its_margins(said, folder):
+    text = said("sex", "age", "job", "--model", "[sex age][age job]")
+    assert "Does the model [sex age][age job] leave anything out?" in words(text)
+    table = tb.Release.load(folder)["sex", "age", "job"]
+    for number, method in enumerate(["naive", "noise-aware"], start=1):
+        found = tb.infer.loglinear(table, "[sex age][age job]", method=method)
+        assert f"{found.g2:.2f} on 2 d.f." in column(text, number)
+        assert "no sign that it does" in column(text, number)
+
+
+def test_a_search_shows_both_verdicts_on_its_way(said, folder):
+    text = said("sex", "age", "job", "--search")
+    found = tb.infer.search(tb.Release.load(folder)["sex", "age", "job"])
+    assert "Which relations does [sex age job] need?" in text
+    assert f"The simplest model that fits: {found.model}" in text
+    for step in (*found.aware.steps, found.aware.kept):
+        for test in (step.aware, step.naive):
+            p_value = show_p_value(test.p_value)
+            assert f"(p {p_value})" in text or f"(p = {p_value})" in text
+    assert found.aware.steps
+    assert "no, needed" in text
+    assert ("The naive search ends elsewhere" in text) == found.differ
+
+
+def test_a_search_that_the_noise_leads_astray_is_warned_about(said, folder):
+    found = tb.infer.search(tb.Release.load(folder)["region", "answer"])
+    assert found.differ
+    text = words(said("region", "answer", "--search"))
+    assert f"The simplest model that fits: {found.model}" in text
+    assert "▲ The naive search ends elsewhere: [region answer]. Go by the noise-aware one." in text
+
+
+def test_a_bootstrap_takes_the_p_value_from_redrawn_tables(said):
+    text = said("region", "answer", "--bootstrap", "39")
+    shown = float(re.search(r"p-value\s*│\s*\S+\s*│\s*(\S+)", text)[1])
+    # A rank among 39 tables and the one that was released.
+    assert any(show_p_value(rank / 40) == f"{shown:.2g}" for rank in range(1, 41))
+    assert shown > 0.05
+    assert "rank among 39 tables" in words(text)
+
+
+def test_negative_counts_are_answered_and_said(said):
+    text = words(said("region", "sex"))
+    assert "negative released counts are taken as 0" in text
+
+
+def test_a_level_without_people_takes_nothing_down(said):
+    text = said("region", "sex")
+    assert "d.f." in text
+    # Everybody is of one sex: nothing is left to compare.
+    text = words(said("answer", "sex", code=2))
+    assert "nothing to test" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (["region", "job"], "the release holds no table on [region job]. It holds"),
+        (["atlantis"], "atlantis"),
+        (["sex", "planet"], "at least two levels of each"),
+        (["[]"], "at least one attribute"),
+        (["region", "answer", "--alpha", "2"], "--alpha 2 is not between 0 and 1"),
+        (["region", "answer", "--model", "[region planet]"], "planet"),
+        (["region", "answer", "--model", "[region answer]"], "nothing to test"),
+        (["region", "answer", "--expected", "1,1"], "--expected gives the shares of one attribute"),
+        (["region", "--expected", "1,1"], "a positive number for each of the 5 levels"),
+        (["sex", "--expected", "1,-1"], "a positive number for each of the 2 levels"),
+        (["sex", "--expected", "one,two"], "--expected must be"),
+        (["sex", "--bootstrap", "99"], "--bootstrap is for two attributes"),
+        (["region", "answer", "--bootstrap", "5"], "19"),
+        (["region", "answer", "--search", "--model", "[region]"], "--model does not go with --search"),
+        (["region", "answer", "--search", "--method", "naive"], "Leave --method out"),
+        (["region", "answer", "--bootstrap", "99", "--method", "naive"], "--bootstrap redraws the noise"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused_with_the_reason(said, asked, reason):
+    assert reason in words(said(*asked, code=2))
+
+
+def test_a_shrunk_release_is_refused_with_what_to_ask_for(tmp_path, capsys):
+    domain = tb.Domain({"a": range(6), "b": range(5)})
+    table = tb.Table(domain, np.arange(30).reshape(6, 5) * 10)
+    plan = tb.plan(domain, "[a b][a]", privacy=tb.PureDP(1), mechanism="residual", reconstruct="shrink")
+    tb.release(table, plan).save(tmp_path / "shrunk")
+    assert run(["test", str(tmp_path / "shrunk"), "a", "b"]) == 2
+    text = words(capsys.readouterr().err)
+    assert "reconstruct = 'none'" in text
+    assert "--method naive" in text
+    assert run(["test", str(tmp_path / "shrunk"), "a", "b", "--method", "naive"]) == 0
+    assert "Do not rely on it by itself" in words(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("mechanism", ["cells", "margins", "fourier", "efron-stein", "residual"])
+@pytest.mark.parametrize("privacy", [tb.PureDP(1), tb.ZCDP("1/10")])
+def test_the_linear_release_of_every_mechanism_can_be_tested(tmp_path, capsys, mechanism, privacy):
+    domain = tb.Domain({"a": range(4), "b": range(2)})
+    table = tb.Table(domain, [[400, 100], [300, 200], [200, 300], [100, 400]])
+    plan = tb.plan(domain, "[a b][a]", privacy=privacy, mechanism=mechanism, reconstruct="none")
+    tb.release(table, plan).save(tmp_path / "out")
+    assert run(["test", str(tmp_path / "out"), "a", "b"]) == 0
+    text = capsys.readouterr().out
+    assert "yes, they are related" in column(text, 1)
+    assert "yes, they are related" in column(text, 2)
+    assert run(["test", str(tmp_path / "out"), "a"]) == 0
+
+
+def test_a_damaged_folder_is_not_tested(folder, capsys):
+    file = next((folder / "tables").glob("*.csv"))
+    before = file.read_bytes()
+    file.write_bytes(before + b"\n")
+    try:
+        assert run(["test", str(folder), "region", "answer"]) == 2
+    finally:
+        file.write_bytes(before)
+    assert file.name in words(capsys.readouterr().err)
+
+
+def test_help_has_an_example(capsys):
+    assert run(["test", "--help"]) == 0
+    assert "tabulary test census-2026 sex age" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_commands_on_the_analysts_page_run(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder.parent)
+    page = (Path(__file__).parents[2] / "docs/how-to/read-a-release.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^tabulary .*", page, re.MULTILINE)
+    assert len(commands) >= 6
+    for command in commands:
+        assert run(shlex.split(command)[1:]) == 0, command
+
+
+def test_of_surveys_like_the_one_on_the_page_the_naive_test_rejects_most_and_the_aware_one_few():
+    """The rates that `docs/how-to/read-a-release.md` tells of tables without association."""
+    domain = tb.Domain({"region": range(5), "answer": range(3)})
+    noise = tb.infer.noise_of(tb.Table(domain, np.zeros((5, 3), dtype=np.int64)), tb.perturb.Laplace("1/10"))
+    random, entropy = np.random.default_rng(11), SeededEntropy(4)
+    shares = np.outer([0.3, 0.2, 0.15, 0.25, 0.1], [0.45, 0.35, 0.2])
+    rejected = np.zeros(2)
+    for _ in range(200):
+        counts = random.multinomial(1000, shares.reshape(-1)).reshape(5, 3)
+        table = tb.Table(domain, noise.released(counts, entropy))
+        rejected += (
+            tb.infer.independence(table, "naive").rejects(),
+            tb.infer.independence(table, noise=noise).rejects(),
+        )
+    naive, aware = rejected / 200
+    assert naive > 0.8
+    assert aware < 0.07
