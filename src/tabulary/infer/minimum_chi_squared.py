@@ -68,7 +68,8 @@ def nearest_log_linear(
 
     start = np.maximum(observed, 1.0)
     gram = design.T @ (start[:, np.newaxis] * design)
-    theta: Floats = np.linalg.lstsq(gram, design.T @ (start * (np.log(start) - fixed)), rcond=_FLAT)[0]
+    aimed = design.T @ (start * (np.log(start) - fixed))
+    theta = np.asarray(np.linalg.lstsq(gram, aimed, rcond=_FLAT)[0], dtype=np.float64)
     rank = int(np.linalg.matrix_rank(design.T @ design, hermitian=True))
     distance = math.inf
     spread = means_at(theta)

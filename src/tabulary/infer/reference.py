@@ -103,7 +103,8 @@ def _moments_at(law: Any, terms: int, minimum: int | None, node: int) -> tuple[f
     if terms and isinstance(law, CountLaw):
         # Some values, such as negative ones, are never published.
         shapes = Shapes(IndependentNoise(law, np.array([terms]), minimum))
-        heard = np.array([np.isfinite(shapes.of(x, terms).table).any() for x in values.tolist()])
+        tables = [shapes.of(x, terms).table for x in values.tolist()]
+        heard = np.array([table is not None and bool(np.isfinite(table).any()) for table in tables])
         values, spacing = values[heard], spacing[heard]
     noise = IndependentNoise(law, np.full(values.size, terms), minimum) if terms else None
     cells = NoisyCells(values, noise)
