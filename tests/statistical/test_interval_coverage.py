@@ -106,7 +106,8 @@ def test_intervals_of_ratios_of_the_records_hold_within_one_percent_of_nominal(m
 @pytest.mark.parametrize("means", [LARGE, SMALL], ids=["large", "small"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_intervals_of_the_population_hold_within_one_percent_of_nominal(mechanism, means):
-    plan = plan_of(mechanism, tb.PureDP("1/2"))
+    # For so few tables and pure privacy, residuals are no better than cells and the plan measures cells.
+    plan = plan_of(mechanism, tb.ZCDP("1/50") if mechanism == "residual" else tb.PureDP("1/2"))
     tables = np.random.default_rng(2).poisson(means, (RELEASES, *means.shape))
     questions = {name: (SUMS | RATIOS)[name] for name in ("sum", "difference", "share")}
     found = coverage(plan, tables, questions, lambda _: truths(means), "population")

@@ -93,12 +93,17 @@ def _falls(model: LogLinearModel, observed: NDArray[np.intp], undecided: NDArray
     generators, functions = margins.shape[1], int(margins.max()) + 1
     falls = undecided.size
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, value in {
+    options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
+        # y = 0 is feasible, so the primal simplex method has where to start.
+        "presolve": "off",
+        "solver": "simplex",
+        "simplex_strategy": 4,
         "primal_feasibility_tolerance": _TOLERANCE,
         "dual_feasibility_tolerance": _TOLERANCE,
-    }.items():
+    }
+    for name, value in options.items():
         solver.setOptionValue(name, value)
     infinite = highspy.kHighsInf
     solver.addVars(functions, np.full(functions, -infinite), np.full(functions, infinite))

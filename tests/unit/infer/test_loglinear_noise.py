@@ -191,7 +191,7 @@ def rejections(law, times=150):
 
 @pytest.mark.parametrize("law", [DiscreteLaplace(10), DiscreteGaussian(200)])
 def test_a_true_model_is_rejected_at_its_level_behind_noise_and_mostly_by_who_ignores_it(law):
-    # 150 tables at a level of 5 %: above 18 of them with a probability of 0.05 %. The naive test is the sabotaged twin.
+    # 150 tables at a level of 5 %: above 18 of them with a probability of 0.02 %. The naive test is the sabotaged twin.
     aware, naive = rejections(law)
     assert aware <= 18 / 150
     assert naive > 0.3
