@@ -2,7 +2,7 @@
 
 ROSS is Rinott, O'Keefe, Shlomo & Skinner (2018). Of its Table 3 all powers are shares of 1,000 tables, ours and
 theirs, so two honest runs differ by about two points, and four are allowed. A level near 5 % is known to 0.7 points
-from 1,000 tables and to 0.4 from 2,500, which is what a dozen bounds of 3 % and 7 % need to hold but for bad luck.
+from 1,000 tables and to 0.5 from 2,000, which is what a dozen bounds of 3 % and 7 % need to hold but for bad luck.
 Every test that accepts the noise-aware answer also shows a twin that does not know the noise, or not its law, and is
 found out.
 """
@@ -21,7 +21,7 @@ from tests.entropy import SeededEntropy
 
 LEVEL = 0.05
 TABLES = 1_000
-TABLES_FOR_A_LEVEL = 2_500
+TABLES_FOR_A_LEVEL = 2_000
 
 pytestmark = pytest.mark.audit
 
@@ -82,14 +82,10 @@ def test_table_3_of_independent_attributes_fools_the_naive_test_and_not_the_awar
     )
     assert 0.03 <= exact <= 0.07
     assert 0.03 <= aware <= 0.07
+    # Seven tables of eight in the first setting. The paper's naive statistics are a tenth nearer to 81 than ours, so
+    # its noise or its counts differ a little from what it says, and its shares by up to four points.
     assert naive == pytest.approx(TABLE_3[setting][0], abs=0.06)
     assert naive > 2 * 0.07
-
-
-def test_table_3_of_independent_attributes_is_rejected_in_seven_cases_of_eight_by_the_naive_test():
-    law = Truncated(DiscreteLaplace(10), 10)
-    _, naive, _, _ = rejections(law, SHAPE, lambda g: independent_means(g, SHAPE, 4), seed=32, tables=500)
-    assert naive == pytest.approx(0.87, abs=0.04)
 
 
 @every_setting
