@@ -12,6 +12,7 @@ from tabulary.mechanisms import measure
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
 from tabulary.reconstruct.linear import linear_estimates
 from tests.entropy import SeededEntropy
+from tests.unit.infer.brute_force import mass_within
 
 DOMAIN = tb.Domain({"a": range(2), "b": range(4)})
 LARGE = np.array([[120, 60, 30, 90], [80, 40, 100, 20]])
@@ -116,17 +117,6 @@ def test_intervals_of_the_population_hold_within_one_percent_of_nominal(mechanis
     assert all(NOMINAL - 0.01 - UNCERTAINTY <= c <= most for c in found.values()), found
 
 
-def attained(noise, terms, half_width):
-    """The probability with which a sum of draws is within ±h: what an exact interval of whole numbers attains."""
-    reach = noise.half_width(1 - 1e-12)
-    single = noise.pmf(np.arange(-reach, reach + 1))
-    total = single
-    for _ in range(terms - 1):
-        total = np.convolve(total, single)
-    middle = total.size // 2
-    return float(total[middle - half_width : middle + half_width + 1].sum())
-
-
 @pytest.mark.parametrize("noise", [DiscreteLaplace("1/2"), DiscreteLaplace(2), DiscreteGaussian(4)], ids=str)
 @pytest.mark.parametrize("cells", [1, 4])
 def test_an_interval_of_whole_numbers_attains_exactly_what_its_law_gives(noise, cells):
@@ -135,7 +125,7 @@ def test_an_interval_of_whole_numbers_attains_exactly_what_its_law_gives(noise, 
     question = SUMS["cell" if cells == 1 else "sum"]
     found = interval(table, **question, noise=noise)
     half_width = int(found.upper - found.estimate)
-    exact = attained(noise, cells, half_width)
+    exact = mass_within(noise, cells, half_width)
     assert exact >= NOMINAL
     errors = noise.sample((200_000, cells), SeededEntropy(4)).sum(axis=1)
     observed = np.mean(np.abs(errors) <= half_width)

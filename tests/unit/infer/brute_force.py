@@ -32,3 +32,14 @@ def moments(law, terms, x, mean, minimum=None):
     weights = np.exp(logarithms - total)
     expected = float(weights @ counts)
     return float(total), expected, float(weights @ (counts - expected) ** 2)
+
+
+def mass_within(noise, terms, h):
+    """Return P(|sum of draws| ≤ h), by adding up the probabilities: what an interval of whole numbers attains."""
+    reach = noise.half_width(1 - 1e-12)
+    single = noise.pmf(np.arange(-reach, reach + 1))
+    total = single
+    for _ in range(terms - 1):
+        total = np.convolve(total, single)
+    middle = total.size // 2
+    return float(total[middle - h : middle + h + 1].sum())

@@ -21,6 +21,7 @@ from tabulary.noise import DiscreteGaussian, DiscreteLaplace
 from tabulary.planning import CellErrors, Measurement, SimulatedErrors
 from tabulary.planning.covariance import CellCovariance, CountNoise
 from tabulary.reconstruct.linear import linear_estimates
+from tests.unit.infer.brute_force import mass_within
 
 DOMAIN = tb.Domain({"sex": ["F", "M"], "age": ["young", "old", "oldest"]})
 TABLE = tb.Table(DOMAIN, [[120, 40, 7], [90, 61, -3]])
@@ -38,17 +39,6 @@ def released(mechanism, privacy=None):
 
 def law_of(noise, terms):
     return SumLaw.of(CellCovariance(CountNoise(noise, np.array([terms]))), [1])
-
-
-def mass_within(noise, terms, h):
-    """P(|sum of draws| ≤ h), by adding up the probabilities."""
-    reach = noise.half_width(1 - 1e-12)
-    single = noise.pmf(np.arange(-reach, reach + 1))
-    total = single
-    for _ in range(terms - 1):
-        total = np.convolve(total, single)
-    middle = total.size // 2
-    return float(total[middle - h : middle + h + 1].sum())
 
 
 # Sums and differences of the records.
