@@ -28,6 +28,8 @@ from tabulary.infer.likelihood import NoisyCells, fit_log_linear
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, Truncated
 
 SHAPE = (10, 10)
+LARGE = (50, 50)
+LIMIT = 10_000.0
 TABLES = 5
 ROUNDS = 5
 TARGET = 50
@@ -36,16 +38,16 @@ PEER = "scipy.optimize.minimize without gradients"
 Result = TypeVar("Result")
 
 
-def released(law: IntegerNoise, seed: int) -> Table:
+def released(law: IntegerNoise, seed: int, shape: tuple[int, int] = SHAPE) -> Table:
     """A table of independent attributes, about 55 people a cell, behind the noise."""
     generator = np.random.default_rng(seed)
-    rows, columns = (generator.uniform(-0.5, 0.5, side) for side in SHAPE)
+    rows, columns = (generator.uniform(-0.5, 0.5, side) for side in shape)
     counts = generator.poisson(np.exp(4 + rows[:, np.newaxis] + columns))
     reach = law.half_width(1 - 1e-9)
     values = np.arange(-reach, reach + 1)
     chances = law.pmf(values)
-    noise = generator.choice(values, SHAPE, p=chances / chances.sum())
-    return Table(Domain({"row": range(SHAPE[0]), "column": range(SHAPE[1])}), counts + noise)
+    noise = generator.choice(values, shape, p=chances / chances.sum())
+    return Table(Domain({"row": range(shape[0]), "column": range(shape[1])}), counts + noise)
 
 
 def timed(work: Callable[[], Result], rounds: int = 1) -> tuple[float, Result]:
@@ -100,10 +102,26 @@ def compare(name: str, law: IntegerNoise) -> None:
         )
 
 
+def large(name: str, law: IntegerNoise) -> None:
+    """The whole test of 50 × 50 cells beside what may be waited for: no peer ends on as many parameters."""
+    table = released(law, 1, LARGE)
+    ours, _ = timed(lambda: independence(table, noise=law))
+    line(
+        f"infer: the test of independence, 50 × 50 behind {name}",
+        "a limit of ten seconds",
+        ours,
+        LIMIT,
+        1,
+        unit="ms of processor time",
+    )
+
+
 def main() -> None:
     compare("truncated Laplace noise, ε = 0.1, m = 10", Truncated(DiscreteLaplace(10), 10))
     compare("Laplace noise, ε = 0.1", DiscreteLaplace(10))
     compare("discrete Gaussian noise, σ = 10", DiscreteGaussian(100))
+    large("truncated Laplace noise, ε = 0.1, m = 10", Truncated(DiscreteLaplace(10), 10))
+    large("Laplace noise, ε = 0.1", DiscreteLaplace(10))
 
 
 if __name__ == "__main__":
