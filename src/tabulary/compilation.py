@@ -20,3 +20,11 @@ def compiled(function: Function) -> Function:
         # A read-only install without a writable home has no place for a cache.
         made = numba.njit(nogil=True)(function)
     return cast(Function, made)
+
+
+def inlined(function: Function) -> Function:
+    """Return the function compiled into each compiled loop that calls it: for small ones that are called often.
+
+    Division by zero gives infinity or NaN, as in numpy: a function that may raise is slow to call.
+    """
+    return cast(Function, numba.njit(nogil=True, forceinline=True, error_model="numpy")(function))

@@ -1,19 +1,35 @@
-"""`tabulary attack`: what can be found out from published tables, run on invented people."""
+"""`tabulary attack`: what can be found out from published tables."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table as Grid
+from typer.core import TyperGroup
 
+from tabulary.cli.attack_suppression import suppression
 from tabulary.cli.console import output
 
 if TYPE_CHECKING:
     from tabulary.studies.differencing import Proportion
 
+
+class _FilesToo(TyperGroup):
+    """A group whose last command also takes what is no command's name: the files of `suppression`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments, with the command that files are meant for before them."""
+        if args and args[0] not in {*self.commands, "--help"}:
+            args = ["suppression", *args]
+        return super().parse_args(ctx, args)
+
+
 attack = typer.Typer(
-    help="Attacks on published tables, run on invented people: what each protection withstands.",
+    cls=_FilesToo,
+    help="Attacks on published tables. `tabulary attack FILE...` tells what suppressed cells give away, as `tabulary "
+    "attack suppression FILE...` does; the others are run on invented people.",
     no_args_is_help=True,
 )
+attack.command()(suppression)
 
 _WIDTH = 10
 

@@ -11,13 +11,15 @@ import typer
 from tabulary import datasets
 from tabulary.cli.console import output, print_released
 from tabulary.cli.figure import draw_risk_utility
+from tabulary.cli.new_file import check_new, write_new
+from tabulary.cli.options import check_together, given_options
 from tabulary.cli.perturb_plan import perturb_plan_file
 from tabulary.cli.promise import print_promise, print_wishes, promise_of
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidNoise, InvalidPlan, ReleaseError, ReleaseExists, TabularyError
-from tabulary.perturb import Laplace, MaxEntropy, Normal, Perturbation, PerturbedTable
+from tabulary.errors import InvalidNoise, InvalidPlan, TabularyError
+from tabulary.perturb import Laplace, MaxEntropy, Normal, Perturbation
 from tabulary.perturb.hellinger import Hellinger
 from tabulary.perturb.wishes import wishes
 from tabulary.release.formats import csv_bytes
@@ -122,7 +124,7 @@ def perturb(
     or: tabulary perturb --compare,
     or: tabulary perturb census.toml --minimum 0 -o census-2026 --ledger ledger.sqlite --account census
     """
-    given = _given(context)
+    given = given_options(context)
     if not given:
         output.print(context.get_help(), markup=False)
         return
@@ -181,12 +183,6 @@ def _payer(ledger: Path | None, account: str | None) -> tuple[Path, str] | None:
     return ledger, account
 
 
-def _given(context: typer.Context) -> set[str]:
-    """Return the options that were written on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-
-
 def _check_together(given: set[str]) -> None:
     mode = next((mode for mode in _TOGETHER if mode in given), None)
     if mode is None:
@@ -194,16 +190,7 @@ def _check_together(given: set[str]) -> None:
             "nothing is named that could be perturbed. Name a plan file, or a published table, such as --dataset "
             "uk-census, or ask for --properties or --compare. Nothing was drawn."
         )
-    alien = sorted(given - _TOGETHER[mode] - {mode})
-    if alien:
-        known = ", ".join(sorted(map(_option, _TOGETHER[mode])))
-        raise InvalidPlan(
-            f"{_option(alien[0])} does not go with {_option(mode)}, which takes {known}. Nothing was drawn."
-        )
-
-
-def _option(name: str) -> str:
-    return _NAMES.get(name, f"--{name}")
+    check_together(given, mode, _TOGETHER[mode], _NAMES, "Nothing was drawn.")
 
 
 def _check_options(family: Family, bound: int | None, variance: str | None) -> None:
@@ -255,14 +242,14 @@ def _perturb_dataset(
 ) -> None:
     table = _table(dataset, margin)
     if path is not None:
-        _check_new(path)
+        check_new(path, "Nothing was drawn.")
     published = law.apply(table, minimum=minimum)
     print_released(published, CONFIDENCE)
     source = datasets.describe(dataset).source
     public = f"{dataset} is published already ({source}): here it shows the method, and protects nobody."
     print_promise(published, promised, public)
     if path is not None:
-        _write_new(path, published)
+        write_new(path, csv_bytes(published.to_arrow()))
         output.print(f"Wrote {path}", markup=False, soft_wrap=True)
 
 
@@ -274,26 +261,6 @@ def _table(dataset: str, margin: str | None) -> Table:
     if len(named) != 1:
         raise InvalidPlan(f"--margin {margin}: name one margin at a time. Nothing was drawn.")
     return table.project(named[0])
-
-
-def _check_new(path: Path) -> None:
-    if path.exists():
-        raise ReleaseExists(
-            f"--output {path} is already there, and what was published is never overwritten. Choose another name. "
-            "Nothing was drawn."
-        )
-    if not path.absolute().parent.is_dir():
-        raise ReleaseError(f"--output {path}: its folder is not there. Make it first. Nothing was drawn.")
-
-
-def _write_new(path: Path, published: PerturbedTable) -> None:
-    try:
-        with path.open("xb") as file:
-            file.write(csv_bytes(published.to_arrow()))
-    except FileExistsError:
-        raise ReleaseExists(f"--output {path} has appeared meanwhile, and was left as it is.") from None
-    except OSError:
-        raise ReleaseError(f"--output {path} cannot be written. Choose another place.") from None
 
 
 def _compare(dataset: str, margin: str | None, bound: int | None, repetitions: int, folder: Path) -> None:

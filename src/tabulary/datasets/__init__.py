@@ -3,8 +3,9 @@
 Nothing here is confidential. The tables are in print; the people do not exist.
 """
 
+from tabulary.datasets.carriers import carriers
 from tabulary.datasets.microdata import MAX_PEOPLE, people
 from tabulary.datasets.population import people_domain
 from tabulary.datasets.published import Dataset, describe, load, names
 
-__all__ = ["MAX_PEOPLE", "Dataset", "describe", "load", "names", "people", "people_domain"]
+__all__ = ["MAX_PEOPLE", "Dataset", "carriers", "describe", "load", "names", "people", "people_domain"]

@@ -4,11 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
-from itertools import groupby, islice, product
+from functools import lru_cache
+from itertools import islice, product
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from tabulary.core.domain import Margin
@@ -29,6 +28,7 @@ from tabulary.release.figure import (
 )
 from tabulary.release.formats import file_names
 from tabulary.release.manifest import SCHEMA, Fact, Imprint
+from tabulary.release.pages import label_spans, page_template
 from tabulary.release.promise import promise_of
 from tabulary.release.table import ReleasedTable
 
@@ -133,7 +133,7 @@ def report_html(
     views = [
         _view(table, f"table-{i}", names[table.margin][0]) for i, table in enumerate(tables[:MOST_TABLES], 1)
     ]
-    page: str = _template().render(
+    page: str = page_template("report.html.j2").render(
         title=imprint.title or f"Noisy counts by {_listed(_named(plan))}",
         imprint=imprint,
         plan=plan,
@@ -160,19 +160,6 @@ def report_html(
         loss=_unbroken(str(plan.loss)),
     )
     return page
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("tabulary.release"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("report.html.j2")
 
 
 def table_name(margin: Margin) -> str:
@@ -207,7 +194,7 @@ def _view(table: ReleasedTable, anchor: str, csv: str) -> TableView:
         columns=table.domain.levels_of(across) if across else (),
         rows=tuple(
             Row(
-                labels=_spans(rows, i),
+                labels=label_spans(rows, i),
                 cells=tuple(cells[i * width : (i + 1) * width]),
                 glyph=Markup("") if across else Markup(whisker_glyph(cells[i], axis)),
             )
@@ -229,18 +216,6 @@ def _column_attribute(table: ReleasedTable) -> str:
         # Ties go to the later attribute, which leaves the order of the others as it was asked for.
         across = min(reversed(table.margin), key=lambda a: levels[a])
     return across if levels[across] <= _MOST_COLUMNS else ""
-
-
-def _spans(rows: Sequence[tuple[str, ...]], index: int) -> tuple[tuple[str, int], ...]:
-    """Return the labels that begin on a line, each with the number of shown lines that it heads."""
-    spans: list[tuple[str, int]] = []
-    for depth, label in enumerate(rows[index]):
-        head = rows[index][: depth + 1]
-        if index and rows[index - 1][: depth + 1] == head:
-            continue
-        same = next(groupby(row[: depth + 1] for row in rows[index:]))[1]
-        spans.append((label, sum(1 for _ in same)))
-    return tuple(spans)
 
 
 def _accuracy(plan: Plan, tables: Sequence[ReleasedTable]) -> list[AccuracyRow]:

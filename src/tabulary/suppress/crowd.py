@@ -75,15 +75,15 @@ class Crowd:
     def chances(self) -> NDArray[np.float64]:
         r"""The probability that a person of kind t has the attribute when v of the crowd do, for each t and v.
 
-        p_t W(v-1; all but that person) / W(v; all).
+        p_t W(v-1; all but that person) / W(v; all), where W are probabilities. One kind of people share alike: v / size.
         """
-        factors = [_binomial(int(n), float(p)) for n, p in zip(self.people, self.probability, strict=True)]
-        chances = np.zeros((len(factors), self.size + 1))
-        for kind, others in enumerate(_all_but_one(factors)):
-            number, prior = int(self.people[kind]), float(self.probability[kind])
-            rest = _product([others, _binomial(number - 1, prior)])
-            chances[kind, 1:] = np.exp(np.log(prior) + rest - self.log_weights[1:])
-        return np.minimum(chances, 1.0)
+        if self.people.size == 1:
+            return np.arange(self.size + 1)[None, :] / self.size
+        if not self.people.size:
+            return np.zeros((0, 1))
+        from tabulary.suppress.kernels import chances_of
+
+        return chances_of(self.log_weights, self.probability / (1 - self.probability))
 
     def posterior(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return each kind's probability of having the attribute, for a law of the count over 0, ..., `size`."""
@@ -120,17 +120,3 @@ def _product(factors: list[NDArray[np.float64]]) -> NDArray[np.float64]:
 
     middle = len(factors) // 2
     return log_convolution(_product(factors[:middle]), _product(factors[middle:]))
-
-
-def _all_but_one(
-    factors: list[NDArray[np.float64]], outside: NDArray[np.float64] | None = None
-) -> list[NDArray[np.float64]]:
-    """Return, for each factor, the product of all the others: each half is handed the product of the other."""
-    outside = np.zeros(1) if outside is None else outside
-    if len(factors) <= 1:
-        return [outside] * len(factors)
-    middle = len(factors) // 2
-    left, right = factors[:middle], factors[middle:]
-    return _all_but_one(left, _product([outside, _product(right)])) + _all_but_one(
-        right, _product([outside, _product(left)])
-    )

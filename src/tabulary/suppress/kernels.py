@@ -1,12 +1,12 @@
-"""Sums of independent counts, in logarithms, so that no tail is lost."""
+"""Sums of independent counts, in logarithms, so that no tail is lost; and who of them counts."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
 
-# Terms this far below the largest are less than the rounding of the sum.
-_NEGLIGIBLE = 45.0
+# A term that is this small beside the largest is less than the rounding of the sum.
+_NEGLIGIBLE = 1e-20
 
 
 @compiled
@@ -14,9 +14,12 @@ def log_convolution(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
     """Return the log weights of the sum of two independent counts with log-concave weights.
 
     Numbers of successes are log-concave, and so are their sums. For each value the terms rise to one peak and fall,
-    and the peak moves by at most one step to the next value: the sum is taken outward from there.
+    and the peak moves by at most one step to the next value: the sum is taken outward from there, each term from the
+    one before it by the ratios of neighbouring weights.
     """
     total = np.empty(first.size + second.size - 1)
+    up, down = np.exp(np.diff(first)), np.exp(-np.diff(second))
+    back_up, back_down = np.exp(-np.diff(first)), np.exp(np.diff(second))
     peak = 0
     for value in range(total.size):
         low = max(0, value - second.size + 1)
@@ -26,17 +29,44 @@ def log_convolution(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
             first[peak + 1] + second[value - peak - 1] > first[peak] + second[value - peak]
         ):
             peak += 1
-        top = first[peak] + second[value - peak]
-        part = 1.0
-        for step in range(peak + 1, high + 1):
-            below = first[step] + second[value - step] - top
-            if below < -_NEGLIGIBLE:
+        part, term = 1.0, 1.0
+        for step in range(peak, high):
+            term *= up[step] * down[value - step - 1]
+            if term < _NEGLIGIBLE:
                 break
-            part += np.exp(below)
+            part += term
+        term = 1.0
         for step in range(peak - 1, low - 1, -1):
-            below = first[step] + second[value - step] - top
-            if below < -_NEGLIGIBLE:
+            term *= back_up[step] * back_down[value - step - 1]
+            if term < _NEGLIGIBLE:
                 break
-            part += np.exp(below)
-        total[value] = top + np.log(part)
+            part += term
+        total[value] = first[peak] + second[value - peak] + np.log(part)
     return total
+
+
+@compiled
+def chances_of(log_weights: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return the probability that a person of each odds is among v that have it, for v = 0, 1, ...
+
+    With W the weights of all and o the odds, leaving the person out gives c(v + 1) = o W(v)/W(v + 1) (1 - c(v)), from
+    c(0) = 0, and backwards from c(size) = 1. An error is multiplied by -o W(v)/W(v + 1), or by its inverse backwards.
+    W is log-concave, so that factor grows with v: forwards while it is below one, and backwards where it is above,
+    every error shrinks.
+    """
+    size = log_weights.size - 1
+    chances = np.zeros((odds.size, size + 1))
+    for kind in range(odds.size):
+        here = chances[kind]
+        turn = 0
+        while turn < size:
+            factor = odds[kind] * np.exp(log_weights[turn] - log_weights[turn + 1])
+            if factor > 1:
+                break
+            here[turn + 1] = factor * (1 - here[turn])
+            turn += 1
+        here[size] = 1.0
+        for v in range(size - 1, turn, -1):
+            factor = odds[kind] * np.exp(log_weights[v] - log_weights[v + 1])
+            here[v] = max(0.0, 1 - here[v + 1] / factor)
+    return chances

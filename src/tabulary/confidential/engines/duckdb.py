@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.engines import Batch, files
-from tabulary.confidential.engines.sql import Recoded, is_readable, numbers, quoted, recoded
+from tabulary.confidential.engines.sql import Recoded, is_readable, numbers, quoted, recoded, text_of
 from tabulary.confidential.threads import available_threads
 from tabulary.errors import InvalidColumn, TabularyError, UnreadableSource, listed
 
@@ -30,6 +30,8 @@ _CSV_REASONS = {
     "Maximum line size": "a row is longer than two million bytes",
     "GZIP": "it is not a whole gzip file",
 }
+
+_OTHER_NAME = "; a column of another name is given with Coding(column=...), that of weights with Weights(...)"
 
 _T = TypeVar("_T")
 
@@ -85,7 +87,22 @@ class DuckDBEngine:
             connection.close()
 
 
-def check_columns(names: Sequence[object], wanted: Iterable[str], called: str) -> None:
+    def columns(self, texts: Sequence[str], amounts: Sequence[str] = ()) -> pyarrow.Table:
+        """Return whole columns in the order of the source, for a source that is a table already or fits into memory.
+
+        `texts` are read as levels are, `amounts` as doubles; null is what is missing, and what is no finite number.
+        """
+        connection = _connect(self._allowed, ordered=True)
+        try:
+            parts = [_columns(connection, described(), texts, amounts) for described in self._parts]
+        finally:
+            connection.close()
+        return pyarrow.concat_tables(parts)
+
+
+def check_columns(
+    names: Sequence[object], wanted: Iterable[str], called: str, *, remedy: str = _OTHER_NAME
+) -> None:
     """Refuse a source in which a wanted column is missing or stands twice.
 
     The names that the source does have are not told: without a header line they would be a record.
@@ -95,7 +112,7 @@ def check_columns(names: Sequence[object], wanted: Iterable[str], called: str) -
     if missing:
         raise InvalidColumn(
             f"{called} has no column {listed(missing)}. Nothing was counted. Its header must spell the name "
-            "exactly so; a column of another name is given with Coding(column=...), that of weights with Weights(...)."
+            f"exactly so{remedy}."
         )
     doubled = [column for column in wanted if list(names).count(column) > 1]
     if doubled:
@@ -133,6 +150,28 @@ def _read(
         if batch is None:
             return
         yield tuple(_codes(batch.column(i), way) for i, way in enumerate(ways))
+
+
+def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequence[str]) -> pyarrow.Table:
+    wanted = [*texts, *amounts]
+    check_columns(part.names, wanted, part.called, remedy="")
+    relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
+    columns = [f"c{part.names.index(name)}" for name in wanted]
+    kinds = _guarded(lambda: _types(connection, part, relation, columns), part.called)
+    chosen = []
+    for place, (name, column, kind) in enumerate(zip(wanted, columns, kinds, strict=True)):
+        way = numbers(column, kind)
+        if place < len(texts):
+            way = Recoded(text_of(column, kind), None) if is_readable(kind) else None
+        if way is None:
+            raise InvalidColumn(
+                f"column {name!r} of {part.called} has a type whose values are no "
+                f"{'levels' if place < len(texts) else 'numbers'}. Nothing was counted."
+            )
+        chosen.append(f"{way.expression} AS k{place}")
+    query = f"SELECT {', '.join(chosen)} FROM {relation}"
+    found: pyarrow.Table = _guarded(lambda: connection.sql(query).to_arrow_table(), part.called)
+    return found.rename_columns(wanted)
 
 
 def _weights(name: str, column: str, kind: str, called: str) -> Recoded:
@@ -193,14 +232,14 @@ def _parquet(path: Path) -> Part:
     return Part(relation, tuple(schema.names), called)
 
 
-def _connect(allowed: Sequence[Path]) -> Any:
+def _connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:
     connection = duckdb.connect(
         ":memory:",
         config={
             "threads": available_threads(_MAX_THREADS),
             "memory_limit": _MEMORY,
             "temp_directory": "",
-            "preserve_insertion_order": False,
+            "preserve_insertion_order": ordered,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "allow_community_extensions": False,

@@ -90,7 +90,7 @@ def recoded(recoding: Recoding, column: str, kind: str, dictionary: str) -> Reco
         integers = {int(t): c for t, c in zip(recoding.texts, recoding.codes, strict=True) if _is_integer(t)}
         if integers and max(integers) - min(integers) < _MAX_SPAN and -(2**62) < min(integers) < 2**62:
             return _span(recoding, column, integers)
-    return _texts(recoding, _text(column, kind), dictionary)
+    return _texts(recoding, text_of(column, kind), dictionary)
 
 
 def _span(recoding: Recoding, column: str, integers: dict[int, int]) -> Recoded:
@@ -126,7 +126,8 @@ def _bins(recoding: Recoding, number: str) -> Recoded:
     return Recoded(f"CASE {cases} ELSE {size}::{kind} END", _lookup(recoding, recoding.codes))
 
 
-def _text(column: str, kind: str) -> str:
+def text_of(column: str, kind: str) -> str:
+    """Return the column as the text that a level is known by: 1 for 1.0 and for 1.00, null where nothing stands."""
     if kind == "VARCHAR":
         return column
     if kind in _FLOATS:

@@ -1,0 +1,218 @@
+"""`tabulary attack FILE...`: what follows from published tables with suppressed cells."""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text
+
+from tabulary.cli.console import output, progress_bar
+from tabulary.cli.new_file import check_new, write_new
+from tabulary.cli.suppressed import cells_only, print_points, print_suppressed, published
+from tabulary.errors import InvalidPlan
+from tabulary.suppress.grid import TOTAL, Entry
+
+if TYPE_CHECKING:
+    from tabulary.suppress.files import PublicTable
+    from tabulary.suppress.findings import Findings
+    from tabulary.suppress.posteriors import Beliefs
+    from tabulary.suppress.primary_sets import PrimarySets
+    from tabulary.suppress.table import SuppressedTable
+
+_MOST_SETS = 10
+
+
+def suppression(
+    tables: Annotated[
+        list[Path], typer.Argument(help="Published tables: table.json, a folder with one, or CSV files.")
+    ],
+    threshold: Annotated[
+        int | None, typer.Option(help="The known rule: counts up to this one were sensitive.")
+    ] = None,
+    any_number: Annotated[
+        bool,
+        typer.Option("--any-number", help="Do not suppose that as few cells as possible were suppressed."),
+    ] = False,
+    probability: Annotated[
+        float | None, typer.Option(help="The prior of having the private attribute, the same for everyone.")
+    ] = None,
+    parts: Annotated[
+        Path | None,
+        typer.Option(
+            help='Where tables cut an attribute differently: TOML such as [age] "0-17" = ["0-14", "15-17"].'
+        ),
+    ] = None,
+    amounts: Annotated[
+        bool, typer.Option("--amounts", help="CSV files hold amounts, which need not be whole.")
+    ] = False,
+    total_label: Annotated[
+        str, typer.Option(help="What CSV files write in place of a level in the row of a sum.")
+    ] = TOTAL,
+    path: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A new HTML page with each cell's interval.")
+    ] = None,
+) -> None:
+    """Find out what suppressed cells give away: what the tables say together, and how their cells were chosen.
+
+    A CSV file has a column for each attribute, and `count`: a number, or [c], c, x, * or nothing where it is
+    suppressed; a row with `total` in place of a level is a sum. Columns `people` and `probability` may follow.
+
+    Examples: tabulary attack suppression table.csv,
+    or: tabulary attack table.csv --threshold 5 -o attack.html,
+    or: tabulary attack census-2025 census-2026.csv --parts ages.toml
+    """
+    # The solver takes a moment to load.
+    from tabulary.suppress.attacker import attack
+    from tabulary.suppress.files import read_table
+    from tabulary.suppress.rules import Threshold
+
+    if path is not None:
+        check_new(path, "Nothing was attacked.")
+    read = [read_table(file, total=total_label, amounts=amounts) for file in tables]
+    names = _names(tables)
+    known = {} if parts is None else _parts(parts)
+    with progress_bar() as progress:
+        found = attack(
+            *(each.table for each in read),
+            rule=None if threshold is None else Threshold(threshold),
+            minimal=not any_number,
+            parts=known or None,
+            probability=_prior(read, probability),
+            progress=progress,
+        )
+    _print(found, names)
+    if path is not None:
+        from tabulary.suppress.page import attack_html
+
+        write_new(path, attack_html(found, names).encode())
+        output.print(f"\nWrote {path}", markup=False, soft_wrap=True)
+
+
+def _names(tables: Sequence[Path]) -> list[str]:
+    """Return what the tables are called: by their files, and by number where there are several."""
+    # The verdict counts the tables, so the names do too.
+    stems = [(file.parent.name or file.stem) if file.name == "table.json" else file.stem for file in tables]
+    return stems if len(stems) == 1 else [f"Table {number}, {stem}" for number, stem in enumerate(stems, 1)]
+
+
+def _parts(path: Path) -> dict[str, dict[str, list[str]]]:
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError):
+        raise InvalidPlan(
+            f"--parts {path}: there is no such file, or it is not TOML. Nothing was attacked."
+        ) from None
+    for attribute, levels in content.items():
+        if not isinstance(levels, dict) or not all(
+            isinstance(of, list) and all(isinstance(part, str) for part in of) for of in levels.values()
+        ):
+            raise InvalidPlan(
+                f'--parts {path}: {attribute!r} is not of the form [{attribute}] "0-17" = ["0-14", "15-17"]. Nothing '
+                "was attacked."
+            )
+    return content
+
+
+def _prior(read: Sequence["PublicTable"], given: float | None) -> Any:
+    """Return the prior that the files state, unless one is given that overrides them."""
+    if given is not None:
+        return given
+    stated = [each.probability if _has_all_sums(each.table) else None for each in read]
+    return None if all(each is None for each in stated) else stated
+
+
+def _has_all_sums(table: "SuppressedTable") -> bool:
+    sums = [table.sums.get((attribute,)) for attribute in table.domain.attributes]
+    return all(values is not None and not np.isnan(values).any() for values in sums)
+
+
+def _print(found: "Findings", names: Sequence[str]) -> None:
+    for number, (table, name) in enumerate(zip(found.tables, names, strict=True)):
+        shown = {
+            (interval.place.attributes, interval.place.index): interval.tightest
+            for interval in found.intervals
+            if interval.place.table == number
+        }
+
+        def show(entry: Entry, shown: Mapping[Any, tuple[float, float]] = shown) -> Text:
+            ends = shown.get((entry.margin, entry.index))
+            if ends is None:
+                return published(entry)
+            exact = ends[0] == ends[1]
+            return Text(f"= {_ends(ends)}" if exact else _ends(ends), style="bold red" if exact else "bold")
+
+        between = (
+            ", and between which values what is suppressed must lie" if shown else ", nothing suppressed"
+        )
+        print_suppressed(table, f"{name}{between}", show)
+    print_points("Verdict", found.verdict)
+    certain = list(_certain(found, names))
+    if certain:
+        print_points("Persons whose value is certain", certain)
+    for sets in found.primary_sets:
+        _print_sets(found, sets, names[sets.table])
+    for beliefs in found.beliefs:
+        _print_beliefs(found, beliefs, names[beliefs.table])
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    from tabulary.suppress.views import show_range
+
+    return show_range(ends)
+
+
+def _certain(found: "Findings", names: Sequence[str]) -> Iterator[str]:
+    from tabulary.suppress.page import certain_words
+
+    because = {"published": "", "follows": ", which follows", "rule": ", which the rule gives away"}
+    for people in found.certain:
+        where = f"{names[people.place.table]}: " if len(names) > 1 else ""
+        yield f"{where}{people.place}: {certain_words(people)}{because[people.reason]}."
+
+
+def _print_sets(found: "Findings", sets: "PrimarySets", name: str) -> None:
+    from tabulary.suppress.page import rule_words, sensitive_words
+    from tabulary.suppress.views import show_percent
+
+    table = found.tables[sets.table]
+    minimal = ", and as few cells as possible were suppressed" if sets.minimal else ""
+    lines = []
+    for each in sets.sets[:_MOST_SETS]:
+        likely = "" if each.probability is None else f", probability {show_percent(each.probability)}"
+        ranges = ", ".join(
+            f"{int(np.ravel_multi_index(cell, table.domain.shape)) + 1}: "
+            f"{_ends((float(each.lower[cell]), float(each.upper[cell])))}"
+            for cell in np.ndindex(table.domain.shape)
+            if np.isnan(table.counts[cell])
+        )
+        certain = "".join(
+            f" Then {'all' if have else 'none'} of the {int(table.people[cell]):,} people of cell "  # type: ignore[index]
+            f"{int(np.ravel_multi_index(cell, table.domain.shape)) + 1} {'have' if have else 'has'} it."
+            for cell, have in ({} if table.people is None else each.certain(table.people)).items()
+        )
+        cells = sensitive_words(each)
+        lines.append(f"{cells[:1].upper()}{cells[1:]}{likely}. Values then: {ranges}.{certain}")
+    if len(sets.sets) > _MOST_SETS:
+        lines.append(f"And {len(sets.sets) - _MOST_SETS:,} more.")
+    if not lines:
+        lines.append("None agrees with the table: it was made in another way.")
+    print_points(f"{name}: if {rule_words(sets)}{minimal}, the sensitive cells are", lines)
+
+
+def _print_beliefs(found: "Findings", beliefs: "Beliefs", name: str) -> None:
+    table = found.tables[beliefs.table]
+
+    def show(entry: Entry) -> Text:
+        before, after = beliefs.prior[entry.index], beliefs.posterior[entry.index]
+        return Text(f"{before:.2f} → {after:.2f}")
+
+    print_suppressed(cells_only(table), f"{name}: a person's chance to have it, before and after", show)
+    error = f"; error at most {beliefs.error:.2g}" if beliefs.error else ""
+    output.print(
+        f"The largest move is {float(np.nanmax(beliefs.deviation)):.0%} of what it was. By the sampler "
+        f"{beliefs.sampler!r}{error}.",
+        markup=False,
+    )

@@ -1,0 +1,55 @@
+"""What was written on a command line, and options of the form name=value."""
+
+from collections.abc import Iterable, Mapping
+
+import typer
+
+from tabulary.errors import InvalidPlan
+
+
+def given_options(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that were written on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def assigned(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """Return options such as `age=4` by name.
+
+    >>> assigned("--bins", ["age=4", "income=3"], "age=4")
+    {'age': '4', 'income': '3'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InvalidPlan(f"{option} {text}: write it as {option} {example}. Nothing was read.")
+        if name in found:
+            raise InvalidPlan(f"{option} is given twice for {name!r}. Nothing was read.")
+        found[name] = value
+    return found
+
+
+def whole_number(option: str, text: str) -> int:
+    """Return a whole number above zero."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise InvalidPlan(f"{option}: {text!r} is no whole number above 0. Nothing was read.")
+    return int(text)
+
+
+def check_together(
+    given: set[str], mode: str, allowed: Iterable[str], names: Mapping[str, str], state: str
+) -> None:
+    """Refuse an option that has no meaning beside the one that says what is done."""
+    known = set(allowed)
+    alien = sorted(given - known - {mode})
+    if alien:
+        takes = ", ".join(sorted(option_name(name, names) for name in known)) or "no other option"
+        raise InvalidPlan(
+            f"{option_name(alien[0], names)} does not go with {option_name(mode, names)}, which takes {takes}. {state}"
+        )
+
+
+def option_name(name: str, names: Mapping[str, str]) -> str:
+    """Return a parameter as it is written on the command line."""
+    return names.get(name, f"--{name.replace('_', '-')}")

@@ -1,0 +1,32 @@
+"""Which sampler answers a question: the exact one where it can, the chain where it cannot."""
+
+from fractions import Fraction
+from functools import cache
+
+from tabulary.suppress.answers import TableSampler
+from tabulary.suppress.known import Known, Question
+from tabulary.suppress.suppressor import Chooser
+
+
+def chooser(sampler: str, epsilon: Fraction) -> Chooser:
+    """Return who chooses the sampler of each question, from its cost: public things only.
+
+    "auto" takes the exact program wherever it is feasible; "exact" and "chain" take one for everything.
+    """
+    # Each loads compiled code, and most tables need only one of them.
+    from tabulary.suppress.exact import Exact
+
+    exact = Exact()
+
+    @cache
+    def chain() -> TableSampler:
+        from tabulary.suppress.chain import Chain
+
+        return Chain(epsilon=float(epsilon))
+
+    def choose(known: Known, question: Question | None) -> TableSampler:
+        if sampler == "exact" or (sampler == "auto" and exact.feasible(known, question)):
+            return exact
+        return chain()
+
+    return choose

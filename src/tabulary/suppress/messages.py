@@ -1,0 +1,140 @@
+"""What columns pass on to each other: how likely each sum of the rows over some of them is."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.suppress.columns import Column, window
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that a message is about, and what all the columns together must bring to each.
+
+    The last row's sum follows from the others and from the sums of the columns; the one with the most values is
+    chosen for that. `least` and `most` span the sums that are asked for.
+    """
+
+    free: NDArray[np.intp]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], targets: NDArray[np.int64]) -> "Rows":
+        """Return the rows of these columns, where one of the targets (one a row of the array) is asked for."""
+        spread = sum((column.widths - 1 for column in columns), np.zeros(targets.shape[1], dtype=np.int64))
+        free = np.flatnonzero(np.arange(targets.shape[1]) != np.argmax(spread))
+        return cls(free, targets[:, free].min(axis=0), targets[:, free].max(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """The probability that the rows add up to each value over some columns, given the sums of those columns.
+
+    `mass` has one axis for each free row and begins at `low`. `dropped` bounds the probability of what was left out.
+    """
+
+    low: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    dropped: float = 0.0
+
+    @classmethod
+    def empty(cls, rows: Rows) -> "Message":
+        """Return the message of no columns: every sum is zero."""
+        return cls(np.zeros(rows.free.size, dtype=np.int64), np.ones((1,) * rows.free.size))
+
+    def with_column(self, column: Column, rows: Rows, ahead: Sequence[Column], *, cut: float) -> "Message":
+        """Return the message with one more column.
+
+        What the columns `ahead` cannot complete to a sum that is asked for is left out at no price; of what is left,
+        at most `cut` on either side of every row.
+        """
+        from tabulary.suppress.exact_kernels import spread
+
+        free = rows.free
+        shape = tuple(self.mass.shape + column.widths[free] - 1)
+        # The array is laid out as the larger one will be, so that a step to other sums is a step in memory.
+        padded = np.zeros((*self.mass.shape[:1], *shape[1:]))
+        padded[tuple(slice(0, size) for size in self.mass.shape)] = self.mass
+        strides = _strides(shape)
+        used = int((np.array(self.mass.shape) - 1) @ strides) + 1 if free.size else 1
+        shifts = column.cells[:, free] @ strides
+        mass = spread(padded.ravel()[:used], shifts, column.weights, math.prod(shape)).reshape(shape)
+        whole = Message(self.low + column.low[free], mass, self.dropped)
+        least = rows.least - sum((other.high[free] for other in ahead), np.zeros_like(rows.least))
+        most = rows.most - sum((other.low[free] for other in ahead), np.zeros_like(rows.most))
+        return whole._completable(least, most)._cut(cut)
+
+    def between(self, least: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the mass from one corner to another, zero where there is none."""
+        found = np.zeros(tuple(most - least + 1))
+        first = np.maximum(least, self.low)
+        last = np.minimum(most + 1, self.low + self.mass.shape)
+        if (last > first).all():
+            here = tuple(slice(*ends) for ends in zip(first - self.low, last - self.low, strict=True))
+            there = tuple(slice(*ends) for ends in zip(first - least, last - least, strict=True))
+            found[there] = self.mass[here]
+        return found
+
+    def at(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the mass at some places, one a row."""
+        least, most = places.min(axis=0), places.max(axis=0)
+        found = self.between(least, most)
+        return found.ravel()[flat(places - least, found.shape)]
+
+    def _completable(self, least: NDArray[np.int64], most: NDArray[np.int64]) -> "Message":
+        first = np.clip(least - self.low, 0, np.array(self.mass.shape) - 1)
+        last = np.clip(most - self.low, first, np.array(self.mass.shape) - 1)
+        here = tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))
+        return Message(self.low + first, self.mass[here], self.dropped)
+
+    def _cut(self, cut: float) -> "Message":
+        low, mass, dropped = self.low.copy(), self.mass, self.dropped
+        for axis in range(mass.ndim):
+            law = mass.sum(axis=tuple(other for other in range(mass.ndim) if other != axis))
+            first, last, lost = window(law, cut)
+            low[axis] += first
+            dropped += lost
+            mass = mass[(slice(None),) * axis + (slice(first, last),)]
+        return Message(low, mass, dropped)
+
+
+def product(columns: Sequence[Column], rows: Rows, *, cut: float) -> Message:
+    """Return the message of all the columns."""
+    message = Message.empty(rows)
+    for number, column in enumerate(columns):
+        message = message.with_column(column, rows, columns[number + 1 :], cut=cut)
+    return message
+
+
+def all_but_one(columns: Sequence[Column], rows: Rows, *, cut: float) -> list[Message]:
+    """Return, for each column, the message of all the others: each half is handed that of the other."""
+    return _outside(list(columns), Message.empty(rows), rows, cut)
+
+
+def _outside(columns: list[Column], message: Message, rows: Rows, cut: float) -> list[Message]:
+    if len(columns) <= 1:
+        return [message] * len(columns)
+    middle = len(columns) // 2
+    left, right = columns[:middle], columns[middle:]
+    without_left, without_right = message, message
+    for number, column in enumerate(right):
+        without_left = without_left.with_column(column, rows, [*left, *right[number + 1 :]], cut=cut)
+    for number, column in enumerate(left):
+        without_right = without_right.with_column(column, rows, [*right, *left[number + 1 :]], cut=cut)
+    return _outside(left, without_left, rows, cut) + _outside(right, without_right, rows, cut)
+
+
+def _strides(shape: tuple[int, ...]) -> NDArray[np.int64]:
+    steps = np.ones(len(shape), dtype=np.int64)
+    for axis in range(len(shape) - 2, -1, -1):
+        steps[axis] = steps[axis + 1] * shape[axis + 1]
+    return steps
+
+
+def flat(places: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return where each place (one a row) lies in an array of this shape laid out in one line."""
+    return np.asarray(places @ _strides(shape), dtype=np.int64)

@@ -1,0 +1,121 @@
+"""Ways for a cell to deviate: through the cells that are suppressed, or through the cheapest that could be."""
+
+from typing import Protocol
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.errors import NotCertified
+from tabulary.suppress.protection import TOLERANCE, Problem, lines
+from tabulary.suppress.rules import Floats, Mask
+
+Cells = NDArray[np.int64]
+
+
+class Routes(Protocol):
+    """How far a cell deviates, and the flat indices of the other cells that let it."""
+
+    def reach(self, pattern: Mask, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+        """Return how far, up to a level, a cell deviates when the cells of a pattern are suppressed."""
+        ...
+
+    def cheapest(self, weight: Floats, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+        """Return how far, up to a level, a cell could deviate, through cells of little weight together.
+
+        Cells of infinite weight are not used.
+        """
+        ...
+
+
+def routes_of(problem: Problem) -> Routes:
+    """Return the ways of a table: flows if it is two-way, else a linear program."""
+    return NetworkRoutes(problem) if len(problem.shape) == 2 else ProgramRoutes(problem)
+
+
+class NetworkRoutes:
+    """A two-way table is a network of rows and columns: largest flows, and successive shortest paths."""
+
+    def __init__(self, problem: Problem) -> None:
+        # Compiled, and of use to two-way tables only.
+        from tabulary.suppress import flow_kernels
+
+        self._kernels = flow_kernels
+        self._rise, self._fall = problem.rise, problem.fall
+        self._columns = problem.shape[1]
+
+    def reach(self, pattern: Mask, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+        """Return how far a cell deviates through a pattern."""
+        share = pattern.astype(np.float64)
+        flow, through = self._kernels.reach(
+            self._rise, self._fall, share, *divmod(cell, self._columns), up, level
+        )
+        return flow, np.flatnonzero(through)
+
+    def cheapest(self, weight: Floats, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+        """Return how far a cell could deviate, path by path."""
+        flow, through = self._kernels.cheapest(
+            self._rise, self._fall, weight, *divmod(cell, self._columns), up, level
+        )
+        return flow, np.flatnonzero(through)
+
+
+class ProgramRoutes:
+    """Any table: a linear program over how far each cell rises and falls, in HiGHS.
+
+    The cheapest deviation charges each cell for the part of its room that it uses, which is the linear relaxation of
+    charging it whole.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        size = problem.rise.size
+        self._problem = problem
+        self._room = np.concatenate([problem.rise.reshape(-1), problem.fall.reshape(-1)])
+        self._every = np.arange(2 * size, dtype=np.int32)
+        self._model = model = highspy.Highs()  # type: ignore[no-untyped-call]
+        for name, value in {"output_flag": False, "presolve": "off", "solver": "simplex", "threads": 1}.items():
+            model.setOptionValue(name, value)
+        model.addVars(2 * size, np.zeros(2 * size), np.zeros(2 * size))
+        for line in lines(problem.shape):
+            cells = np.array(line)
+            both = np.concatenate([cells, cells + size]).astype(np.int32)
+            model.addRow(0.0, 0.0, both.size, both, np.repeat([1.0, -1.0], cells.size))
+
+    def reach(self, pattern: Mask, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+        """Return how far a cell deviates through a pattern."""
+        weight = np.where(pattern, 0.0, np.inf)
+        return self._solve(weight, cell, up=up, level=level)
+
+    def cheapest(self, weight: Floats, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+        """Return how far a cell could deviate, all paths at once."""
+        return self._solve(weight, cell, up=up, level=level)
+
+    def _solve(self, weight: Floats, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+        # In units of the level no cell needs more room than one.
+        room = np.minimum(self._room / level, 1.0)
+        charge = np.concatenate([weight.reshape(-1), weight.reshape(-1)])
+        usable = np.isfinite(charge) & (room > 0)
+        size = weight.size
+        upper = np.where(usable, room, 0.0)
+        # A little on every cell, so that no more of those already suppressed are used than needed.
+        cost = np.where(usable, charge / np.maximum(room, TOLERANCE), 0.0)
+        cost = cost + 1e-6 * max(1.0, float(cost.max(initial=0)))
+        upper[[cell, cell + size]] = 0.0
+        own = cell if up else cell + size
+        upper[own] = 1.0
+        # To deviate at all is worth more than any cell.
+        cost[own] = -10.0 * (1.0 + float(cost.sum()))
+        model = self._model
+        model.changeColsBounds(self._every.size, self._every, np.zeros(self._every.size), upper)
+        model.changeColsCost(self._every.size, self._every, cost / abs(cost[own]) * 1e3)
+        model.run()
+        status = model.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise NotCertified(
+                f"how far a cell may deviate could not be computed: the solver ended with {status.name}. "
+                "Nothing was published."
+            )
+        found = np.asarray(model.getSolution().col_value)
+        used = found > TOLERANCE
+        used[own] = False
+        return float(found[own]) * level, np.flatnonzero(used[:size] | used[size:])
