@@ -79,7 +79,9 @@ def several_tables(draw) -> tuple[int, tuple[SuppressedTable, ...]]:
     more = more * (more.cumsum().reshape(shape) <= 2)
     total = int(joint.sum())
     tables = []
-    for names in draw(st.lists(st.sampled_from(["ab", "bc", "ac", "ba", "abc", "a"]), min_size=1, max_size=3)):
+    for names in draw(
+        st.lists(st.sampled_from(["ab", "bc", "ac", "ba", "abc", "a"]), min_size=1, max_size=3)
+    ):
         counts = projected(joint, tuple(names)).astype(float)
         kept = draw(st.lists(st.booleans(), min_size=counts.size, max_size=counts.size))
         sums = {}
@@ -87,7 +89,11 @@ def several_tables(draw) -> tuple[int, tuple[SuppressedTable, ...]]:
             for margin in combinations(names, length):
                 if draw(st.booleans()):
                     values = projected(joint, margin).astype(float)
-                    shown = draw(st.lists(st.sampled_from([True, True, False]), min_size=values.size, max_size=values.size))
+                    shown = draw(
+                        st.lists(
+                            st.sampled_from([True, True, False]), min_size=values.size, max_size=values.size
+                        )
+                    )
                     sums[margin] = np.where(np.reshape(shown, values.shape), values, np.nan)
         people = projected(joint + more, tuple(names)) if draw(st.booleans()) else None
         domain = Domain({name: range(shape[ATTRIBUTES.index(name)]) for name in names})
@@ -132,7 +138,9 @@ def smallest_protecting(counts: NDArray[np.int64], primary: NDArray[np.bool_], o
     return [pattern.reshape(counts.shape) for pattern in best]
 
 
-def explanations(table: SuppressedTable, rule: Threshold) -> dict[tuple[int, ...], tuple[list[int], list[int]]]:
+def explanations(
+    table: SuppressedTable, rule: Threshold
+) -> dict[tuple[int, ...], tuple[list[int], list[int]]]:
     """For each set of sensitive cells under which a custodian may publish a table: the bounds of its cells."""
     rows = [list(fillings(int(total), (table.counts.shape[1],))) for total in table.sums["a",]]
     found: dict[tuple[int, ...], list[NDArray[np.int64]]] = {}
@@ -147,5 +155,6 @@ def explanations(table: SuppressedTable, rule: Threshold) -> dict[tuple[int, ...
         ):
             found.setdefault(tuple((np.flatnonzero(primary) + 1).tolist()), []).append(counts.ravel())
     return {
-        cells: (np.min(tables, axis=0).tolist(), np.max(tables, axis=0).tolist()) for cells, tables in found.items()
+        cells: (np.min(tables, axis=0).tolist(), np.max(tables, axis=0).tolist())
+        for cells, tables in found.items()
     }

@@ -96,11 +96,11 @@ def true_deviation(known: Known) -> float:
 def true_answers(known: Known, question: Question) -> Answers:
     """What the question may be answered, by answering it in every way there is."""
     if isinstance(question, Cell):
-        most = int(known.upper[question.index])
+        least, most = int(known.lower[question.index]), int(known.upper[question.index])
     else:
-        most = int(known.sums[question.axis][question.group])
+        least, most = 0, int(known.sums[question.axis][question.group])
     found = []
-    for value in range(most + 1):
+    for value in range(least, most + 1):
         try:
             refined = known.answered(question, value)
         except InvalidTable:
@@ -134,7 +134,7 @@ def posteriors_by_data_sets(known: Known) -> dict[tuple[int, ...], NDArray[np.fl
             person_cell.append(index)
             person_prior.append(prior)
     prior = np.array(person_prior)
-    data = np.array(list(product([0, 1], repeat=prior.size)), dtype=np.int64).reshape(-1, prior.size)
+    data = np.array(list(product([0, 1], repeat=prior.size)), dtype=np.int64).reshape(2**prior.size, -1)
     probability = np.where(data, prior, 1 - prior).prod(axis=1)
     tables = np.zeros((len(data), *known.shape), dtype=np.int64)
     for person, index in enumerate(person_cell):
@@ -184,7 +184,9 @@ def known_table(
 
 
 @st.composite
-def small_tables(draw, axes=2, levels=3, people=5, kinds=2, cells=9, released=True, grouped=False):
+def small_tables(
+    draw, axes=2, levels=3, people=5, kinds=2, cells=9, released=True, bounded=True, grouped=False
+):
     """What is known of a random small table: people of several kinds, released cells, cells known within bounds."""
     shape = tuple(
         draw(
@@ -212,7 +214,7 @@ def small_tables(draw, axes=2, levels=3, people=5, kinds=2, cells=9, released=Tr
     known = known_table(number, probability, counts)
     if released:
         for index in np.ndindex(shape):
-            what = draw(st.sampled_from(["nothing", "nothing", "nothing", "the value", "bounds"]))
+            what = draw(st.sampled_from(["nothing", "nothing", "the value", *["bounds"] * bounded]))
             size, value = int(known.upper[index]), int(counts[index])
             if what == "the value":
                 known = known.answered(Cell(index), value)

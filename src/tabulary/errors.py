@@ -27,7 +27,8 @@
         ├── UnreadableSource       the source is absent, empty or not in a known format
         ├── InvalidColumn          a column is missing, doubled or of the wrong type
         ├── UnknownLevel           a record holds a value outside its domain
-        └── ImpossibleRecord       a record stands in a cell declared impossible
+        ├── ImpossibleRecord       a record stands in a cell declared impossible
+        └── CannotProtect          no pattern of suppressed cells hides what must be hidden
 
     UserWarning
     └── WeightsClipped             depends on the records: for the custodian's eyes, as a ConfidentialError is
@@ -158,6 +159,10 @@ class UnknownLevel(ConfidentialError):
 
 class ImpossibleRecord(ConfidentialError):
     """A record stands in a cell that the domain declares impossible."""
+
+
+class CannotProtect(ConfidentialError):
+    """No pattern of suppressed cells hides what a rule of classical suppression says must be hidden."""
 
 
 class WeightsClipped(UserWarning):

@@ -240,19 +240,18 @@ def test_a_cell_that_must_be_published_stays(said, here):
 
 
 def test_amounts_are_suppressed_by_their_contributions(said, here):
-    firms = [
-        (branch, region, amount)
-        for branch in ("mining", "trade")
-        for region in ("n", "s")
-        for amount in (5, 6, 7)
-    ]
-    firms.append(("mining", "n", 900))
+    firms = [("mining", "n", amount) for amount in (900, 5, 6, 7)]
+    for place in (("mining", "s"), ("trade", "n"), ("trade", "s")):
+        firms += [(*place, amount) for amount in (500, 600, 700.5)]
     text = "".join(f"{b},{r},{a}\n" for b, r, a in firms)
     (here / "firms.csv").write_text(f"branch,region,turnover\n{text}")
     base = ["suppress", "firms.csv", "--by", "branch", "--by", "region", "--classical", "--value", "turnover"]
-    for rule in (["--dominance", "1,75"], ["--p-percent", "10"]):
-        words = said(*base, *rule)
+    for name, rule in (("share", ["--dominance", "1,75"]), ("estimate", ["--p-percent", "10"])):
+        words = said(*base, *rule, "-o", name)
+        assert "Amounts by branch and region" in words
         assert "│ mining │ u │ x │" in words
+        assert "│ total │ 2,718.5 │ 3,601 │" in words
+        assert "No suppressed number follows exactly" in said("attack", name)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +267,7 @@ def test_amounts_are_suppressed_by_their_contributions(said, here):
         (("blue,fair,200,61\n", ""), "not every combination"),
         (("hair", "hare"), "no column 'hair'"),
         (("count", "cuont"), "no column 'count'"),
+        (("brown,fair,150,43\nbrown,dark", "total,fair,150,43\ntotal,dark"), "Leave rows of sums out"),
         ((CELLS, ""), "empty"),
         ((CELLS, "eye,hair,people,count\n"), "no rows"),
     ],
@@ -326,6 +326,12 @@ def test_attributes_must_be_named(refused):
     assert "name a file" in refused("suppress", "--by", "eye", *PRIOR)
     assert "no file or folder 'absent.csv'" in refused("suppress", "absent.csv", "--by", "eye", *PRIOR)
     assert "rochdale" in refused("suppress", "--dataset", "rochdale")
+
+
+def test_an_attribute_with_the_name_of_another_column_is_refused(refused, here):
+    (here / "cells.csv").write_text("people,number,ill\nyoung,100,30\nold,100,32\n")
+    words = refused("suppress", "cells.csv", "--by", "people", "--people", "number", "--count", "ill", *PRIOR)
+    assert "called 'people'" in words
 
 
 def test_a_folder_that_is_there_is_left_as_it_is(said, here):

@@ -23,3 +23,16 @@ def test_an_install_without_a_place_for_a_cache_still_compiles(monkeypatch: pyte
     cells = np.zeros(3)
     compilation.compiled(ones)(cells)
     assert cells.tolist() == [1, 1, 1]
+
+
+def test_an_inlined_division_by_zero_is_that_of_numpy() -> None:
+    @compilation.inlined
+    def ratio(a: float, b: float) -> float:
+        return a / b
+
+    @compilation.compiled
+    def ratios(b: float) -> float:
+        return ratio(1.0, b)
+
+    assert ratios(0.0) == np.inf
+    assert ratios(2.0) == 0.5

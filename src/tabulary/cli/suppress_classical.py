@@ -50,11 +50,8 @@ class ClassicalRules:
     value: str | None
 
     def __post_init__(self) -> None:
-        amounts = [
-            name
-            for name, given in (("--dominance", self.dominance), ("--p-percent", self.p_percent))
-            if given
-        ]
+        options = {"--dominance": self.dominance, "--p-percent": self.p_percent}
+        amounts = [name for name, given in options.items() if given is not None]
         if not amounts and self.threshold is None:
             raise InvalidPlan(
                 f"--classical needs a rule: --threshold 5, --dominance 1,75 or --p-percent 10. {_STATE}"
@@ -131,7 +128,8 @@ def _read(asked: Asked, value: str | None) -> "tuple[Table, NDArray[np.int64] | 
     if value is not None:
         if asked.persons or asked.private is not None or asked.names_people:
             raise InvalidPlan(
-                f"--value goes with a row for each contributor and none of its own kind. {_STATE}"
+                "--value is for a file with one row for each contributor: leave --persons, --private and --people "
+                f"out. {_STATE}"
             )
         domain, contributions = read_contributors(asked.source(), value=value)
         return Table(domain, contributions.total), None, contributions
@@ -180,5 +178,9 @@ def _print_statuses(made: "Suppression") -> None:
     print_suppressed(
         cells_only(made.published), "; ".join(f"{mark} {words}" for mark, words in _STATUSES.items()), shown
     )
-    kind = "as few as can be" if made.optimal else f"at most {made.gap:.1%} above the least that is known"
-    output.print(f"By the {made.method} method; what is left out is {kind}.", markup=False)
+    best = (
+        "there is no better choice"
+        if made.optimal
+        else f"no more than {made.gap:.1%} of what is left out could be avoided"
+    )
+    output.print(f"Chosen by the {made.method} method: {best}.", markup=False)

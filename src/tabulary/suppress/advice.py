@@ -107,9 +107,9 @@ def advice(people: People, epsilon: object, delta: object, *, progress: Progress
     >>> domain = Domain({"age": ["0-14", "15-64", "65-79", "80+"], "sex": ["F", "M"]})
     >>> people = People.of(domain, [[150, 160], [500, 480], [90, 70], [25, 10]], 0.4)
     >>> print(advice(people, 0.5, 0.2))
-    As it is, all 8 cells may be released at once with probability 62.33 %; 2 have too few people.
+    As it is, all 8 cells may be released at once with probability 87.81 %; 2 have too few people.
     Merge 'age' to '0-14', '15-64', '65+'.
-    Then all 6 cells may be released at once with probability 99.96 %.
+    Then all 6 cells may be released at once with probability 99.98 %.
     """
     terms = Terms(epsilon, delta)  # type: ignore[arg-type]
     chances = _Chances(people, terms.epsilon)

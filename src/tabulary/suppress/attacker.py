@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ Prior = ArrayLike | Sequence[ArrayLike | None]
 
 def attack(
     *tables: SuppressedTable,
-    rule: Threshold | None = None,
+    rule: Threshold | Sequence[Threshold | None] | None = None,
     minimal: bool = True,
     parts: Parts | None = None,
     probability: Prior | None = None,
@@ -38,11 +39,12 @@ def attack(
 
     - Every suppressed cell and sum gets its `Interval`, by linear and integer programs.
     - With a `rule`, and `minimal` if as few cells as possible were suppressed, the sets of cells that can have been the
-      sensitive ones are enumerated, and what follows under each: Nabar & Mishra (2010), section 3.
-    - With a prior `probability`, where the people of the cells are known, comes the posterior of each cell and person, over
-      the sets where there is a rule. One number for everybody, an array for the only table, or a list with one entry
-      for each table, None where there is none. Of several tables each is taken by itself here, with the intervals
-      that all of them leave its cells.
+      sensitive ones are enumerated, and what follows under each: Nabar & Mishra (2010), section 3. One for all tables,
+      or a list with one for each, None where it is not known.
+    - With a prior `probability`, where the people of the cells are known, comes the posterior of each cell and person,
+      over the sets where there is a rule. One number for everybody, an array for the only table, or a list with one
+      entry for each table, None where there is none. Of several tables each is taken by itself here, with the
+      intervals that all of them leave its cells.
 
     Post-processing: reads published numbers only, spends no budget. What it does not find may still be found by
     somebody who knows more; nothing here shows that a table is private.
@@ -58,12 +60,14 @@ def attack(
     No suppressed number follows exactly from this table. That is no proof of privacy.
     """
     published = Published.of(tables, parts)
-    priors = _priors(tables, probability)
+    rules, priors = _of_each(rule, len(tables), "rules"), _priors(tables, probability)
     found = Findings(tables, intervals(published, progress=progress))
     sets: dict[int, PrimarySets] = {}
-    for number, table in enumerate(tables):
-        if rule is not None and table.suppressed.any():
-            sets[number] = primary_sets(published, number, rule=rule, minimal=minimal, progress=progress)
+    for number, (table, known_rule) in enumerate(zip(tables, rules, strict=True)):
+        if known_rule is not None and table.suppressed.any():
+            sets[number] = primary_sets(
+                published, number, rule=known_rule, minimal=minimal, progress=progress
+            )
     believed: list[Beliefs] = []
     for number, prior in enumerate(priors):
         if prior is None:
@@ -73,9 +77,7 @@ def attack(
         known = prior_knowledge(tables[number], prior, *found.bounds(number))
         possible = sets.get(number)
         cases = [case for each in possible.sets for case in each.cases] if possible is not None else []
-        belief, weights = beliefs(
-            known, cases, table=number, sampler=sampler, coins=coins or Coins("attack")
-        )
+        belief, weights = beliefs(known, cases, table=number, sampler=sampler, coins=coins or Coins("attack"))
         believed.append(belief)
         if possible is not None and cases:
             sets[number] = _weighted(possible, list(weights))
@@ -91,19 +93,25 @@ def _weighted(possible: PrimarySets, weights: list[float]) -> PrimarySets:
     return replace(possible, sets=tuple(weighted))
 
 
-def _priors(tables: Sequence[SuppressedTable], probability: Prior | None) -> list[ArrayLike | None]:
+def _priors(tables: Sequence[SuppressedTable], probability: Any) -> list[Any]:
     """Return the prior of each table."""
     if isinstance(probability, list | tuple):
-        if len(probability) != len(tables):
-            raise InvalidTable(
-                f"there are {len(tables)} tables and {len(probability)} priors: give one for each table, or one number."
-            )
-        return list(probability)
-    if len(tables) > 1 and np.ndim(probability):  # type: ignore[arg-type]
+        return _of_each(probability, len(tables), "priors")
+    if len(tables) > 1 and np.ndim(np.asarray(probability)):
         raise InvalidTable("one array of priors is for one table: give a list with one entry for each table.")
-    known = [table.people is not None for table in tables]
-    if probability is not None and not any(known):
+    if probability is not None and all(table.people is None for table in tables):
         raise InvalidTable(
             "a prior was given, but no table says how many people stand in its cells. Give the people too."
         )
-    return [probability if of_table else None for of_table in known]  # type: ignore[list-item]
+    return [None if table.people is None else probability for table in tables]
+
+
+def _of_each(given: Any, tables: int, name: str) -> list[Any]:
+    """Return one for each table: the same for all, or as listed."""
+    if not isinstance(given, list | tuple):
+        return [given] * tables
+    if len(given) != tables:
+        raise InvalidTable(
+            f"there are {tables} tables and {len(given)} {name}: give one for each table, or one for all."
+        )
+    return list(given)

@@ -22,6 +22,8 @@ Law = tuple[Integers, Integers, Integers, Floats, Floats]
 _FAR = 1 << 62
 # How many standard deviations from their peak the tails of a proposal touch the weights; √2 is best for a normal law.
 _TOUCH = 1.4
+# Where the weights have fallen less or more than this there, in logarithms, the spread was misjudged. 1 is expected.
+_TOO_HIGH, _TOO_LOW = 0.25, 4.0
 # How often a step of a table of three or more attributes swaps levels between two cells, and how often a
 # combination of moves goes on.
 _SWAPS = 0.75
@@ -128,23 +130,22 @@ def _cycle(
 def _swap(
     coins: Any, levels: Integers, strides: Integers, cell_at: Integers, cells: Integers, by: Integers
 ) -> int:
-    """Write the swap of some levels between two random cells as a move; return its length, or 0 if it is none."""
+    """Write the swap of one level between two random cells as a move; return its length, or 0 if it is none."""
     first = int(coins.random() * levels.shape[0])
     second = int(coins.random() * levels.shape[0])
-    here, there = 0, 0
-    differing, swapped = 0, 0
+    differing, apart, here, there = 0, 0, 0, 0
     for axis in range(strides.size):
-        one, other = levels[first, axis], levels[second, axis]
-        if one != other:
+        here += levels[first, axis] * strides[axis]
+        there += levels[second, axis] * strides[axis]
+        if levels[first, axis] != levels[second, axis]:
             differing += 1
-            if coins.random() < 0.5:
-                swapped += 1
-                one, other = other, one
-        here += one * strides[axis]
-        there += other * strides[axis]
-    if swapped in (0, differing) or cell_at[here] < 0 or cell_at[there] < 0:
+            # Each of the attributes in which they differ comes to stay with the same chance.
+            if coins.random() * differing < 1.0:
+                apart = (levels[second, axis] - levels[first, axis]) * strides[axis]
+    here, there = cell_at[here + apart], cell_at[there - apart]
+    if differing < 2 or here < 0 or there < 0:
         return 0
-    cells[0], cells[1], cells[2], cells[3] = first, second, cell_at[here], cell_at[there]
+    cells[0], cells[1], cells[2], cells[3] = first, second, here, there
     by[0], by[1], by[2], by[3] = -1, -1, 1, 1
     return 4
 
@@ -184,11 +185,11 @@ def _slide(
 ) -> None:
     r"""Draw from the tables on a line through this one, by weight, and go there.
 
-    The logarithm h(t) of the weight is concave in t. So the weights, in units of the largest, which is at m, lie below 1
-    and below a geometric series on either side: for t > m, h(t) - h(m) ≤ h(b) - h(m) + (t - b)·slope, with b > m any
-    place further on and slope = h(b) - h(b - 1). A proposal from these, flat and then geometric, is taken with the ratio
-    of the weight to it: about four in five are, whatever the spread. What the cells are like before anything is
-    known tells about where m is and what makes a good b; the law drawn from does not depend on it.
+    The logarithm h(t) of the weight is concave in t. So the weights, in units of the largest, which is at m, lie below
+    1 and below a geometric series on either side: for t > m, h(t) - h(m) ≤ h(b) - h(m) + (t - b)·slope, with b > m any
+    place further on and slope = h(b) - h(b - 1). A proposal from these, flat and then geometric, is taken with the
+    ratio of the weight to it: about four in five are, whatever the spread. What the cells are like before anything is
+    known tells where to look for m and for a good b; the law drawn from does not depend on it.
     """
     least, most, sharpness = -_FAR, _FAR, 0.0
     for k in range(length):
@@ -208,12 +209,13 @@ def _slide(
     peak = _peak(min(max(round(rise / sharpness), least), most), least, most, places, by, length, log_weights)
     top = _height(peak, places, by, length, log_weights)
     away = int(_TOUCH / math.sqrt(sharpness)) + 1
-    flat_down, slope_down, tail_down = _side(
+    flat_down, slope_down, tail_down, mass_down = _side(
         -1, away, peak, peak - least, top, places, by, length, log_weights
     )
-    flat_up, slope_up, tail_up = _side(1, away, peak, most - peak, top, places, by, length, log_weights)
+    flat_up, slope_up, tail_up, mass_up = _side(
+        1, away, peak, most - peak, top, places, by, length, log_weights
+    )
     flat = flat_down + flat_up + 1
-    mass_up, mass_down = _mass(slope_up, tail_up), _mass(slope_down, tail_down)
     while True:
         drawn = coins.random() * (flat + mass_up + mass_down)
         if drawn < flat:
@@ -282,27 +284,28 @@ def _side(
     by: Integers,
     length: int,
     log_weights: Floats,
-) -> tuple[int, float, float]:
-    """Return how far the flat part of a proposal reaches to one side, its slope after that, and where that begins.
+) -> tuple[int, float, float, float]:
+    """Return how far the flat part of a proposal reaches to one side, and its tail: slope, first height, mass.
 
-    The slope is 0 where nothing lies beyond the flat part.
+    The mass is 0 where the flat part reaches as far as there is room, which it does where that is less to propose.
     """
     if room == 0:
-        return 0, 0.0, 0.0
+        return 0, 0.0, 0.0, 0.0
     away = min(away, room)
-    place = peak + sign * away
-    height = _height(place, places, by, length, log_weights)
-    slope = height - _height(place - sign, places, by, length, log_weights)
+    height = _height(peak + sign * away, places, by, length, log_weights)
+    while top - height > _TOO_LOW and away > 1:
+        away //= 2
+        height = _height(peak + sign * away, places, by, length, log_weights)
+    while top - height < _TOO_HIGH and away < room:
+        away = min(2 * away, room)
+        height = _height(peak + sign * away, places, by, length, log_weights)
+    slope = height - _height(peak + sign * (away - 1), places, by, length, log_weights)
     if slope >= 0.0:
-        return room, 0.0, 0.0
+        return room, 0.0, 0.0, 0.0
     # The flat part ends where the geometric series falls below it.
-    flat = int(away - (height - top) / slope)
-    if flat >= room:
-        return room, 0.0, 0.0
-    return flat, slope, height - top + (flat + 1 - away) * slope
-
-
-@inlined
-def _mass(slope: float, first: float) -> float:
-    """Return the sum of a geometric series from the logarithm of its first term and its slope; 0 if it has none."""
-    return math.exp(first) / (1.0 - math.exp(slope)) if slope < 0.0 else 0.0
+    flat = min(int(away - (height - top) / slope), room)
+    first = height - top + (flat + 1 - away) * slope
+    mass = math.exp(first) / (1.0 - math.exp(slope))
+    if mass >= room - flat:
+        return room, 0.0, 0.0, 0.0
+    return flat, slope, first, mass

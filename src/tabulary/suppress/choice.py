@@ -6,6 +6,7 @@ from functools import cache
 from tabulary.suppress.answers import TableSampler
 from tabulary.suppress.known import Known, Question
 from tabulary.suppress.suppressor import Chooser
+from tabulary.suppress.terms import ROUNDING
 
 
 def chooser(sampler: str, epsilon: Fraction) -> Chooser:
@@ -22,7 +23,8 @@ def chooser(sampler: str, epsilon: Fraction) -> Chooser:
     def chain() -> TableSampler:
         from tabulary.suppress.chain import Chain
 
-        return Chain(epsilon=float(epsilon))
+        # Where a value is unsafe the chain looks no further, so it must mean by that what the suppressor means.
+        return Chain(epsilon=float(epsilon) + ROUNDING)
 
     def choose(known: Known, question: Question | None) -> TableSampler:
         if sampler == "exact" or (sampler == "auto" and exact.feasible(known, question)):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Stream = np.random.Generator
+
 
 @dataclass(frozen=True)
 class Coins:
@@ -21,9 +23,7 @@ class Coins:
 
     seed: str
 
-    def stream(self, *purpose: object) -> np.random.Generator:
+    def stream(self, *purpose: object) -> Stream:
         """Return the coins for one purpose; draw `random()` only, whose values no version of numpy has changed."""
         name = "\x1f".join(map(str, (self.seed, *purpose)))
-        return np.random.Generator(
-            np.random.PCG64(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big"))
-        )
+        return Stream(np.random.PCG64(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")))

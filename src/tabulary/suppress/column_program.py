@@ -38,9 +38,10 @@ class ColumnProgram:
         self, known: Known, refined: Known, question: Question | None, *, rows: int | None, columns: int
     ) -> None:
         self._known, self._axes = known, (rows, columns)
-        self._table = self._arranged(known).tightened()
+        self._table = self._arranged(known.tightened())
         tilt = Tilt.of(self._table)
         self._theta, self._cut = tilt.theta, _first_cut(tilt)
+        self._made: dict[float, list[Column]] = {}
         self._asked: Asked | None = None
         if isinstance(question, Cell):
             self._asked = OneCell(0 if rows is None else question.index[rows], question.index[columns])
@@ -90,7 +91,8 @@ class ColumnProgram:
             chosen = _chosen(column, rest, left, rows, coins(number))
             left -= chosen
             for i in range(left.shape[1]):
-                tables[:, *self._index(i, j)] = chosen[:, i]
+                place: tuple[slice | int, ...] = (slice(None), *self._index(i, j))
+                tables[place] = chosen[:, i]
         return tables
 
     # ---- the table as rows and columns
@@ -121,17 +123,20 @@ class ColumnProgram:
         return [of_row[column] for of_row in self._table.crowds]
 
     def _columns(self, cut: float) -> list[Column]:
-        return [
-            Column.of(
-                self._crowds(j),
-                self._table.lower[:, j],
-                self._table.upper[:, j],
-                self._theta[:, j],
-                int(total),
-                cut=cut,
-            )
-            for j, total in enumerate(self._table.column_sums)
-        ]
+        # What the cost was estimated from is what the program begins with.
+        if cut not in self._made:
+            self._made[cut] = [
+                Column.of(
+                    self._crowds(j),
+                    self._table.lower[:, j],
+                    self._table.upper[:, j],
+                    self._theta[:, j],
+                    int(total),
+                    cut=cut,
+                )
+                for j, total in enumerate(self._table.column_sums)
+            ]
+        return self._made[cut]
 
     # ---- the law, and how far it may be from the true one
 
@@ -158,7 +163,7 @@ class ColumnProgram:
         error += inquiry.missed
         possible = law > 0
         probability = law[possible] / law.sum()
-        uncertain = error / (error + (1 - error) * probability)
+        uncertain = np.minimum(1.0, error / ((1 - error) * probability)) if error < 1 else np.ones(probability.size)
         deviation = np.zeros(probability.size)
         for crowd, by in moved:
             deviation = np.maximum(deviation, _at_most(crowd, by[possible], uncertain))
@@ -185,9 +190,9 @@ class ColumnProgram:
         """Return the columns, and for each the message of those after it."""
         columns = self._columns(cut)
         rows = Rows.of(columns, self._table.row_sums[None, :])
-        after = [Message.empty(rows)]
-        for j in range(len(columns) - 1, -1, -1):
-            after.append(after[-1].with_column(columns[j], rows, columns[:j], cut=cut))
+        after = [Message.empty(columns, rows)]
+        for column in reversed(columns):
+            after.append(after[-1].with_column(column, rows, cut=cut))
         whole = after.pop()
         lost = sum(column.dropped for column in columns) + whole.dropped
         error = _distance(lost, whole.at(self._table.row_sums[None, rows.free]))
@@ -199,8 +204,8 @@ def _first_cut(tilt: Tilt) -> float:
     rows, columns = tilt.variance.shape
     of_columns = np.maximum(tilt.variance.sum(axis=0), np.finfo(np.float64).tiny)
     spread = np.diag(tilt.variance.sum(axis=1)) - (tilt.variance / of_columns) @ tilt.variance.T
-    chance = float(np.linalg.det(np.eye(rows) + 2 * np.pi * spread)) ** -0.5
-    return TOLERANCE * chance / (8 * (rows + 1) * (columns + 1))
+    chance = 1 / math.sqrt(np.linalg.det(np.eye(rows) + 2 * np.pi * spread))
+    return float(TOLERANCE * chance / (8 * (rows + 1) * (columns + 1)))
 
 
 def _certified(run: Callable[[float], tuple[_Found, float]], cut: float) -> _Found:
@@ -220,7 +225,7 @@ def _distance(lost: float, mass: _Float) -> float:
         raise InvalidTable(
             "no table agrees with the sums and the released cells: they contradict each other."
         )
-    return lost / (found + lost)
+    return float(lost / (found + lost))
 
 
 def _moved(crowd: Crowd, has_it: _Float, law: _Float) -> _Float:
@@ -234,7 +239,7 @@ def _at_most(crowd: Crowd, moved: _Float, uncertain: _Float) -> _Float:
     if not crowd.people.size:
         return np.zeros_like(uncertain)
     smaller = np.minimum(crowd.probability, 1 - crowd.probability).min()
-    return np.minimum(moved + uncertain / smaller, (1 - smaller) / smaller)
+    return np.asarray(np.minimum(moved + uncertain / smaller, (1 - smaller) / smaller))
 
 
 def _having_it(column: Column, crowds: list[Crowd], rest: Message, rows: Rows, inquiry: Inquiry) -> _Float:
@@ -249,7 +254,7 @@ def _having_it(column: Column, crowds: list[Crowd], rest: Message, rows: Rows, i
     chances = np.zeros((sum(kinds), int(column.widths.max())))
     for i, crowd in enumerate(crowds):
         here = slice(sum(kinds[:i]), sum(kinds[: i + 1]))
-        chances[here, : column.widths[i]] = crowd.chances[:, column.low[i] : column.high[i] + 1]
+        chances[here, : column.widths[i]] = crowd.chances_between(int(column.low[i]), int(column.high[i]))
     found = having_it(
         mass.ravel(),
         flat(inquiry.targets[:, free] - low - least, mass.shape),

@@ -69,12 +69,12 @@ class Column:
             dropped += tails
         return cls(low, tuple(laws), total - int(low.sum()), sum_chance, dropped)
 
-    @property
+    @cached_property
     def widths(self) -> NDArray[np.int64]:
         """How many values each cell takes."""
         return np.array([law.size for law in self.laws], dtype=np.int64)
 
-    @property
+    @cached_property
     def high(self) -> NDArray[np.int64]:
         """The largest value of each cell."""
         return self.low + self.widths - 1
@@ -145,4 +145,4 @@ def _all_but_one(laws: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64
 
 def _running_sum(ways: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     added = np.concatenate([[0.0], np.cumsum(np.concatenate([ways, np.zeros(width - 1)]))])
-    return added[1:] - added[np.maximum(0, np.arange(1, added.size) - width)]
+    return np.asarray(added[1:] - added[np.maximum(0, np.arange(1, added.size) - width)])

@@ -85,7 +85,9 @@ class Contributions:
     @property
     def total(self) -> NDArray[np.float64]:
         """The sum of the contributions to each cell."""
-        return np.bincount(self.cells, weights=self.amounts, minlength=self._size).reshape(self.shape)
+        totals = np.zeros(self._size)
+        np.add.at(totals, self.cells, self.amounts)
+        return totals.reshape(self.shape)
 
     def largest(self, number: int) -> NDArray[np.float64]:
         """Return the largest contributions to each cell, falling along the last axis; 0 where there are fewer."""

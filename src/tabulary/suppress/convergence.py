@@ -1,5 +1,6 @@
 """Whether Markov chains have forgotten where they started, and how much their tables are worth."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,20 +57,22 @@ class Convergence:
     @property
     def scale_reduction(self) -> float:
         """The worst R̂."""
-        return float(self.scale_reductions.max(initial=1.0))
+        return float(self.scale_reductions.max())
 
     @property
     def effective(self) -> float:
         """The smallest effective size."""
-        return float(self.sizes.min(initial=self.records))
+        return float(self.sizes.min())
 
     @property
     def correlation(self) -> float:
         r"""The correlation of one record with the next, if that of the slowest statistic decays geometrically.
 
-        With n records of effective size e, (n - e)/(n + e), and the two standard errors, 2/√n, that hide it from sight.
+        With n records of effective size e, (n - e)/(n + e); or, as nothing smaller can be seen, two standard errors of
+        it, 2/√n.
         """
-        return (self.records - self.effective) / (self.records + self.effective) + 2 / self.records**0.5
+        seen = (self.records - self.effective) / (self.records + self.effective)
+        return max(seen, 2 / math.sqrt(self.records))
 
 
 def _covariances(centred: Floats) -> Floats:

@@ -75,15 +75,20 @@ class Crowd:
     def chances(self) -> NDArray[np.float64]:
         r"""The probability that a person of kind t has the attribute when v of the crowd do, for each t and v.
 
-        p_t W(v-1; all but that person) / W(v; all), where W are probabilities. One kind of people share alike: v / size.
+        p_t W(v-1; all but that person) / W(v; all), where W are probabilities.
         """
-        if self.people.size == 1:
-            return np.arange(self.size + 1)[None, :] / self.size
+        return self.chances_between(0, self.size)
+
+    def chances_between(self, low: int, high: int) -> NDArray[np.float64]:
+        """Return `chances` for v = low, ..., high only: those of many people of many kinds fill the memory."""
         if not self.people.size:
-            return np.zeros((0, 1))
+            return np.zeros((0, high - low + 1))
+        if self.people.size == 1:
+            # People of one kind share alike.
+            return np.arange(low, high + 1)[None, :] / self.size
         from tabulary.suppress.kernels import chances_of
 
-        return chances_of(self.log_weights, self.probability / (1 - self.probability))
+        return chances_of(self.log_weights, self.probability / (1 - self.probability), low, high)
 
     def posterior(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return each kind's probability of having the attribute, for a law of the count over 0, ..., `size`."""

@@ -1,5 +1,6 @@
 """Decisions: what was asked, whether it was answered, and why. All of it public, all of it can be made again."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -77,7 +78,10 @@ class Decision:
             "sampler": self.sampler,
             "draws": self.draws,
             "error": self.error,
-            "diagnostics": dict(self.diagnostics),
+            # JSON knows no infinity: a figure that could not be had is null.
+            "diagnostics": {
+                name: figure if math.isfinite(figure) else None for name, figure in self.diagnostics.items()
+            },
         }
 
     @classmethod
@@ -112,7 +116,10 @@ class Decision:
                     sampler=sampler,
                     draws=draws,
                     error=error,
-                    diagnostics=diagnostics,
+                    diagnostics={
+                        str(name): math.nan if figure is None else figure
+                        for name, figure in diagnostics.items()
+                    },
                     value=value,
                 )
         raise InvalidTable("this is not the description of a decision that Tabulary writes.")

@@ -6,11 +6,18 @@ knows that no count is below zero knows a suppressed cell exactly if it is on no
 (Gusfield 1988, the mixed graph).
 """
 
+from collections import Counter, deque
 from collections.abc import Iterator
 from functools import lru_cache
+from math import inf
 
-Edge = tuple[int, int]
+Edge = tuple[int, ...]
+"""The row and the column of a cell."""
+
 Edges = frozenset[Edge]
+
+MAX_STEPS = 1_000
+"""How many partial patterns are looked at before the search for a small one is given up."""
 
 
 def exposed(pattern: Edges, empty: Edges) -> Edges:
@@ -22,44 +29,172 @@ def exposed(pattern: Edges, empty: Edges) -> Edges:
     >>> sorted(exposed(square, frozenset({(0, 0), (1, 1)})))
     []
     """
-    return frozenset(cell for cell in pattern if not _moves(cell, pattern, empty))
+    walks = _Walks(pattern, pattern, empty)
+    return frozenset(cell for cell in pattern if walks.back(cell))
 
 
 @lru_cache(maxsize=1 << 14)
-def protected_by(primary: Edges, empty: Edges, shape: tuple[int, int], most: int) -> bool:
-    """Return whether some pattern of at most `most` cells leaves none of the primary cells exposed.
+def protected_by(
+    primary: Edges, empty: Edges, shape: tuple[int, int], most: int, *, steps: int = MAX_STEPS
+) -> bool | None:
+    """Return whether some pattern of at most `most` cells leaves no primary cell exposed; None if nobody knows.
 
-    `empty` are the cells known to be empty; a cell that is not primary may be suppressed whether it is empty or not. Exact:
-    whatever protects an exposed cell has a step out of what can be reached from it, and each such step is tried.
+    `empty` are the cells that are empty, suppressed or not. Whatever protects an exposed cell has a step out of what
+    can be reached from it, and each such step is tried. A guess is taken when walks back, one after another, are few
+    enough, and dropped when the walk of one cell needs too many cells, or too many rows or columns hold a single cell.
+    Exponential at worst: after `steps` guesses the search is given up.
+
+    >>> corner, empty = frozenset({(0, 0)}), frozenset({(0, 0)})
+    >>> protected_by(corner, empty, (2, 2), 3), protected_by(corner, empty, (2, 2), 4)
+    (False, True)
     """
-    return len(primary) <= most and _completes(primary, primary, empty, shape, most - len(primary), frozenset())
-
-
-def _completes(
-    pattern: Edges, primary: Edges, empty: Edges, shape: tuple[int, int], more: int, refused: Edges
-) -> bool:
-    """Return whether so many more cells are enough; `refused` were tried, with all that can follow, before."""
-    stuck = next((cell for cell in sorted(primary) if not _moves(cell, pattern, empty)), None)
-    if stuck is None:
-        return True
-    if not more:
+    more = most - len(primary)
+    if more < 0:
         return False
-    for cell in _ways_out(stuck, pattern, empty, shape):
-        if cell in refused:
-            continue
-        if _completes(pattern | {cell}, primary, empty, shape, more - 1, refused):
+    search = _Search(primary, empty, _table(primary | empty, shape, more), steps)
+    try:
+        return search.completes(primary, more, frozenset())
+    except _GivenUp:
+        return None
+
+
+def _table(used: Edges, shape: tuple[int, int], more: int) -> Edges:
+    """Return the cells that are worth looking at: of rows and columns that are all alike, as many as may be needed.
+
+    A row in which nothing is suppressed or empty is like any other such row, and of use only with two cells in it.
+    """
+    lines = []
+    for axis, size in enumerate(shape):
+        seen = {cell[axis] for cell in used}
+        spare = [line for line in range(size) if line not in seen]
+        lines.append([*seen, *spare[: more // 2]])
+    return frozenset((row, column) for row in lines[0] for column in lines[1])
+
+
+class _GivenUp(Exception):
+    """The search took too many steps."""
+
+
+class _Walks:
+    """Walks along suppressed cells and, at the price of one each, cells that may yet be suppressed."""
+
+    def __init__(self, pattern: Edges, allowed: Edges, empty: Edges) -> None:
+        self._empty = empty
+        self._from: dict[int, list[tuple[int, int, Edge]]] = {}
+        for cell in allowed:
+            # Rows are numbered ~row, so that they are not mistaken for columns.
+            row, column = ~cell[0], cell[1]
+            price = int(cell not in pattern)
+            self._from.setdefault(row, []).append((column, price, cell))
+            if cell not in empty:
+                self._from.setdefault(column, []).append((row, price, cell))
+
+    def back(self, cell: Edge) -> float:
+        """Return how many more cells a cell needs to go up, or down if it is not empty: 0 if it is not exposed."""
+        return min(price for price, _ in self._either(cell))
+
+    def cheapest(self, cell: Edge) -> Edges:
+        """Return the cells of a shortest walk back."""
+        return min(self._either(cell), key=lambda walk: walk[0])[1]
+
+    def _either(self, cell: Edge) -> Iterator[tuple[float, Edges]]:
+        row, column = ~cell[0], cell[1]
+        yield self._shortest(column, row, cell)
+        if cell not in self._empty:
+            yield self._shortest(row, column, cell)
+
+    def _shortest(self, start: int, end: int, without: Edge) -> tuple[float, Edges]:
+        best: dict[int, float] = {start: 0}
+        via: dict[int, tuple[int, Edge]] = {}
+        waiting = deque([start])
+        while waiting:
+            here = waiting.popleft()
+            for there, price, cell in self._from.get(here, ()):
+                if cell != without and best[here] + price < best.get(there, inf):
+                    best[there] = best[here] + price
+                    via[there] = here, cell
+                    # Free steps first, so that nodes are left in the order of their price.
+                    (waiting.append if price else waiting.appendleft)(there)
+        cells, node = [], end
+        while node in via and node != start:
+            node, cell = via[node]
+            cells.append(cell)
+        return best.get(end, inf), frozenset(cells)
+
+
+class _Search:
+    """A depth-first search for a small pattern."""
+
+    def __init__(self, primary: Edges, empty: Edges, every: Edges, steps: int) -> None:
+        self._primary, self._empty, self._every = sorted(primary), empty, every
+        self._left = steps
+
+    def completes(self, pattern: Edges, more: int, refused: Edges) -> bool:
+        """Return whether so many more cells are enough; `refused` were tried before, with all that can follow."""
+        self._left -= 1
+        if self._left < 0:
+            raise _GivenUp
+        if self._lonely(pattern) > more:
+            return False
+        walks = _Walks(pattern, self._every - refused, self._empty)
+        needs, stuck = max(((walks.back(cell), cell) for cell in self._primary), default=(0, None))
+        if not needs or stuck is None:
             return True
-        refused |= {cell}
-    return False
+        if needs > more:
+            return False
+        if self._one_after_another(pattern, refused, more):
+            return True
+        for cell in self._ways_out(stuck, pattern):
+            if cell in refused:
+                continue
+            if self.completes(pattern | {cell}, more - 1, refused):
+                return True
+            refused |= {cell}
+        return False
 
+    def _lonely(self, pattern: Edges) -> int:
+        """Return how many cells are needed at least: one for each row with a single cell, and for each column."""
+        needed = 0
+        for axis in (0, 1):
+            number = Counter(cell[axis] for cell in pattern)
+            needed = max(needed, sum(number[cell[axis]] == 1 for cell in self._primary))
+        return needed
 
-def _moves(cell: Edge, pattern: Edges, empty: Edges) -> bool:
-    """Return whether a cell can go up, or down if it is not empty."""
-    row, column = ~cell[0], cell[1]
-    rest = pattern - {cell}
-    return row in _reached(column, rest, empty) or (
-        cell not in empty and column in _reached(row, rest, empty)
-    )
+    def _one_after_another(self, pattern: Edges, refused: Edges, more: int) -> bool:
+        most = len(pattern) + more
+        walks = _Walks(pattern, self._every - refused, self._empty)
+        for cell in self._primary:
+            price = walks.back(cell)
+            if price:
+                if len(pattern) + price > most:
+                    return False
+                pattern |= walks.cheapest(cell)
+                walks = _Walks(pattern, self._every - refused, self._empty)
+        return True
+
+    def _ways_out(self, stuck: Edge, pattern: Edges) -> Iterator[Edge]:
+        """Yield the cells that lead on from where the walk of an exposed cell ends, up or, if it is not empty, down.
+
+        Rows and columns in which nothing is suppressed or empty are all alike: one stands for all.
+        """
+        rest = pattern - {stuck}
+        walks = [_reached(stuck[1], rest, self._empty)]
+        if stuck not in self._empty:
+            walks.append(_reached(~stuck[0], rest, self._empty))
+        used = pattern | self._empty
+        rows, columns = {row for row, _ in used}, {column for _, column in used}
+        seen = set()
+        for cell in sorted(self._every - pattern):
+            row, column = ~cell[0], cell[1]
+            leads = any(
+                (row in walk and column not in walk)
+                or (column in walk and row not in walk and cell not in self._empty)
+                for walk in walks
+            )
+            kind = cell[0] if cell[0] in rows else -1, column if column in columns else -1
+            if leads and kind not in seen:
+                seen.add(kind)
+                yield cell
 
 
 def _reached(start: int, pattern: Edges, empty: Edges) -> set[int]:
@@ -67,35 +202,10 @@ def _reached(start: int, pattern: Edges, empty: Edges) -> set[int]:
     found, waiting = {start}, [start]
     while waiting:
         here = waiting.pop()
-        for row, column in pattern:
-            there = column if here == ~row else ~row if here == column and (row, column) not in empty else here
+        for cell in pattern:
+            row, column = ~cell[0], cell[1]
+            there = column if here == row else row if here == column and cell not in empty else here
             if there not in found:
                 found.add(there)
                 waiting.append(there)
     return found
-
-
-def _ways_out(stuck: Edge, pattern: Edges, empty: Edges, shape: tuple[int, int]) -> Iterator[Edge]:
-    """Yield the cells that lead on from where the walk of an exposed cell ends, up or, if it is not empty, down.
-
-    Rows and columns in which nothing is suppressed or empty are all alike: one stands for all.
-    """
-    rest = pattern - {stuck}
-    walks = [_reached(stuck[1], rest, empty)]
-    if stuck not in empty:
-        walks.append(_reached(~stuck[0], rest, empty))
-    seen = set()
-    used = pattern | empty
-    rows, columns = {row for row, _ in used}, {column for _, column in used}
-    for row in range(shape[0]):
-        for column in range(shape[1]):
-            cell = row, column
-            leads = any(
-                (~row in walk and column not in walk)
-                or (column in walk and ~row not in walk and cell not in empty)
-                for walk in walks
-            )
-            kind = (row if row in rows else -1, column if column in columns else -1, cell in empty)
-            if leads and cell not in pattern and kind not in seen:
-                seen.add(kind)
-                yield cell

@@ -12,7 +12,7 @@ from tabulary.suppress.column_program import ColumnProgram
 from tabulary.suppress.known import Known, Question, Split
 
 # About ten seconds of one core for one question.
-LIMIT = 5e9
+LIMIT = 2e10
 
 
 class Exact:
@@ -34,16 +34,17 @@ class Exact:
 
         e = τ / (Q(R, E) + τ),
 
-    a number that is computed: the `error` of what comes back, below 1e-9. Where an answer v is asked for and has
-    probability q(v) in the computed law, the same argument given v bounds the distance of the law given v by
-    e / (e + (1 - e) q(v)), which moves |1 - posterior/prior| by no more than itself divided by the smaller of prior and
-    1 - prior. `deviation` includes that: it is an upper bound, and unsafe(ε) + error bounds the probability of an
-    unsafe answer from above. Tables of up to 32 values a cell are not cut at all. Rounding is not in the bound; sums of
-    non-negative numbers lose about 1e-12 of themselves, and the weights of 10,000 people about 1e-11.
+    a number that is computed: the `error` of what comes back, below 1e-9. Given an answer v as well, the two laws differ
+    by Q(not E | R, v) ≤ Q(not E | R) / Q(v | R), where Q(v | R) ≥ (1 - e) q(v) if v has probability q(v) in the computed
+    law: by e / ((1 - e) q(v)) at most. That moves |1 - posterior/prior| by no more than itself divided by the smaller of
+    prior and 1 - prior. `deviation` includes it: it is an upper bound, and unsafe(ε) + error bounds the probability of
+    an unsafe answer from above. Up to 32 values are never cut, so that small tables have no error. Rounding is not in
+    the bound: sums of non-negative numbers lose about 1e-12 of themselves, and the weights of 10,000 people 1e-11.
 
     Public throughout: no private value is read, no coin is tossed but in `draw`. Cost: `cost`.
 
     >>> from tabulary.core.domain import Domain
+    >>> from tabulary.suppress.known import Cell
     >>> from tabulary.suppress.people import People
     >>> people = People.of(Domain({"eye": ["blue", "brown"], "hair": ["fair", "dark"]}), [[20, 30], [10, 40]], 0.3)
     >>> known = Known.table(people, (np.array([14, 17]), np.array([9, 22])))

@@ -61,7 +61,7 @@ def table_csv_bytes(table: SuppressedTable, probability: NDArray[np.float64] | N
     >>> table_csv_bytes(SuppressedTable(domain, np.array([6, np.nan]), {(): np.array(9)}))
     b'eye,count\nblue,6\nbrown,[c]\ntotal,9\n'
     """
-    _check_names(table.domain)
+    check_names(table.domain)
     entries = [entry for line in Grid(table).lines for entry in line]
     columns = {
         attribute: [entry.labels[axis] for entry in entries]
@@ -77,14 +77,18 @@ def table_csv_bytes(table: SuppressedTable, probability: NDArray[np.float64] | N
     return csv_bytes(pa.table(columns))
 
 
-def _check_names(domain: Domain) -> None:
+def check_names(domain: Domain) -> None:
+    """Refuse attributes and levels that could not be told from the columns and the sums of a table's file."""
     taken = [name for name in _VALUES if name in domain.attributes]
     if taken:
-        raise InvalidTable(f"an attribute is called {taken[0]!r}, as a column of every table is. Rename it.")
+        raise InvalidTable(
+            f"an attribute is called {taken[0]!r}, as a column of every table is. Nothing was written. Rename it."
+        )
     for attribute, levels in zip(domain.attributes, domain.levels, strict=True):
         if TOTAL in levels:
             raise InvalidTable(
-                f"attribute {attribute!r} has a level {TOTAL!r}, as the rows of sums are called. Rename that level."
+                f"attribute {attribute!r} has a level {TOTAL!r}, as the rows of sums are called. Nothing was written. "
+                "Leave rows of sums out, or rename that level."
             )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from tabulary.suppress.posteriors import Beliefs
 from tabulary.suppress.primary_sets import PrimarySets
 from tabulary.suppress.published import Place
 from tabulary.suppress.table import SuppressedTable
+
+Reason = Literal["published", "follows", "rule"]
 
 # A verdict names this many cells; the findings hold them all.
 _NAMED = 3
@@ -29,7 +31,7 @@ class CertainPeople:
     place: Place
     people: int
     have: bool
-    reason: Literal["published", "follows", "rule"]
+    reason: Reason
 
     def __str__(self) -> str:
         return f"all {self.people:,} of {self.place} have it" if self.have else f"none of {self.place} has it"
@@ -40,8 +42,8 @@ class Findings:
     """Everything that an attacker found.
 
     `intervals` hold every suppressed cell and sum, table by table: first the cells in their order, then the sums.
-    `primary_sets` hold one entry for each table that was attacked with a rule, `beliefs` one for each table whose people
-    and prior are known. All of it follows from what is public.
+    `primary_sets` hold one entry for each table that was attacked with a rule, `beliefs` one for each table whose
+    people and prior are known. All of it follows from what is public.
     """
 
     tables: tuple[SuppressedTable, ...]
@@ -81,7 +83,7 @@ class Findings:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sentences for a reader, the worst first. That nothing follows exactly is no proof of privacy, and it says so."""
+        """Sentences for a reader, the worst first. Where nothing follows they say that this is no proof of privacy."""
         return tuple(self._verdict())
 
     def __repr__(self) -> str:
@@ -97,11 +99,11 @@ class Findings:
         for number, table in enumerate(self.tables):
             if table.people is None:
                 continue
-            sure: list[tuple[Literal["published", "follows", "rule"], NDArray[np.float64], NDArray[np.float64]]]
+            sure: list[tuple[Reason, NDArray[Any], NDArray[Any]]]
             sure = [("published", table.counts, table.counts), ("follows", *self.bounds(number))]
             for sets in self.primary_sets:
                 if sets.table == number and sets.bounds is not None:
-                    sure.append(("rule", *(ends.astype(np.float64) for ends in sets.bounds)))
+                    sure.append(("rule", *sets.bounds))
             for cell in zip(*np.nonzero(table.people), strict=True):
                 index = tuple(map(int, cell))
                 for reason, lower, upper in sure:
@@ -121,8 +123,9 @@ class Findings:
         for found in self.beliefs:
             cell = np.unravel_index(int(np.argmax(found.deviation)), found.deviation.shape)
             index = tuple(map(int, cell))
+            place = Place.of(self.tables[found.table], found.table, index)
             yield (
-                f"The probability that a person of {self._named(found.table, index)} has it moves from "
+                f"The probability that a person of {self._named(place)} has it moves from "
                 f"{found.prior[index]:.3g} to {found.posterior[index]:.3g}; nobody's moves more."
             )
         if self.intervals and not self.disclosed:
@@ -171,7 +174,11 @@ class Findings:
             return
         for found, name in zip(sets.sets[:_NAMED], named, strict=False):
             sure = [
-                str(CertainPeople(Place.of(self.tables[sets.table], sets.table, index), int(people[index]), have, "rule"))
+                str(
+                    CertainPeople(
+                        Place.of(self.tables[sets.table], sets.table, index), int(people[index]), have, "rule"
+                    )
+                )
                 for index, have in found.certain(people).items()
             ]
             if sure and len(named) > 1:
@@ -180,13 +187,13 @@ class Findings:
     def _because(self, interval: Interval) -> str:
         if not interval.proofs or not interval.proofs[0].identity:
             return ""
-        return f": {interval.place} of table {interval.place.table + 1} is {interval.proofs[0]}"
+        return f": {self._named(interval.place)} is {interval.proofs[0]}"
 
     def _shown(self, interval: Interval) -> str:
-        return f"{interval.place} is {interval.tightest[0]:,.10g}"
+        return f"{self._named(interval.place)} is {interval.tightest[0]:,.10g}"
 
-    def _named(self, table: int, index: tuple[int, ...]) -> str:
-        return str(Place.of(self.tables[table], table, index))
+    def _named(self, place: Place) -> str:
+        return f"{place} of table {place.table + 1}" if len(self.tables) > 1 else str(place)
 
 
 def _some(texts: list[str], last: str = "and") -> str:

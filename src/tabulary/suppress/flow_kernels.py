@@ -39,7 +39,7 @@ def capacities(
 
 @compiled
 def push(out: Floats, back: Floats, source: int, sink: int, above: NDArray[np.int64], most: float) -> float:
-    """Push as much as a path has room for; `above` is the node before each one, and the capacities become what is left."""
+    """Push as much as a path has room for; `above` is the node before each. The capacities become what is left."""
     rows = out.shape[0]
     amount = most
     node = sink
@@ -62,7 +62,9 @@ def push(out: Floats, back: Floats, source: int, sink: int, above: NDArray[np.in
 
 
 @compiled
-def search(out: Floats, back: Floats, start: int, stop: int, forward: bool, above: NDArray[np.int64], none: float) -> None:
+def search(
+    out: Floats, back: Floats, start: int, stop: int, forward: bool, above: NDArray[np.int64], none: float
+) -> None:
     """Set `above` to the node before each one that is reached from `start`, or that reaches it, and to -1 elsewhere."""
     rows, columns = out.shape
     queue = np.empty(rows + columns, dtype=np.int64)
@@ -183,9 +185,9 @@ def cheapest(
 def narrowest_cuts(
     rise: Floats, fall: Floats, share: Floats, row: int, column: int, up: bool, level: float
 ) -> tuple[float, Floats]:
-    """Return how far a cell reaches, up to a level, and what the other cells would add to the two outermost narrowest cuts.
+    """Return how far a cell reaches, up to a level, and what each other cell could add to two narrowest cuts.
 
-    The cuts are nearest to the source and nearest to the sink; they are zero where the level is reached.
+    They are the cuts nearest to the source and nearest to the sink; zero where the level is reached.
     """
     rows, columns = rise.shape
     out, back = capacities(rise, fall, share, row, column, level)

@@ -60,7 +60,7 @@ class OneCell:
         def persons(mass: _Float) -> Iterator[Persons]:
             for i, of_row in enumerate(table.crowds):
                 crowd = of_row[self.column]
-                chances = crowd.chances[:, here.low[i] + here.cells[:, i]]
+                chances = crowd.chances_between(int(here.low[i]), int(here.high[i]))[:, here.cells[:, i]]
                 yield crowd, collect((mass * chances).T).T
 
         targets = table.row_sums - (here.low + here.cells)

@@ -3,9 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from tabulary.suppress.program import Program
 from tabulary.suppress.published import Place, Published
 from tabulary.suppress.system import Proof
 
@@ -70,6 +67,7 @@ def intervals(published: Published, *, progress: Progress | None = None) -> tupl
     Post-processing: reads published numbers only. Cost: at most two programs a suppressed number; most ends are met
     by a table that was seen before.
 
+    >>> import numpy as np
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.suppress.table import SuppressedTable
     >>> domain = Domain({"eye": ["blue", "other"], "hair": ["fair", "brown", "black"]})
@@ -90,6 +88,9 @@ def intervals(published: Published, *, progress: Progress | None = None) -> tupl
 
 
 def _intervals(published: Published, progress: Progress | None) -> tuple[Interval, ...]:
+    # Loads a solver, which reading a table or a finding does not need.
+    from tabulary.suppress.program import Program
+
     program = Program(published)
     found = []
     for number, place in enumerate(published.unknown.places):

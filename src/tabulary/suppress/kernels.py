@@ -46,8 +46,10 @@ def log_convolution(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
 
 
 @compiled
-def chances_of(log_weights: NDArray[np.float64], odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Return the probability that a person of each odds is among v that have it, for v = 0, 1, ...
+def chances_of(
+    log_weights: NDArray[np.float64], odds: NDArray[np.float64], low: int, high: int
+) -> NDArray[np.float64]:
+    r"""Return the probability that a person of each odds is among v that have it, for v = low, ..., high.
 
     With W the weights of all and o the odds, leaving the person out gives c(v + 1) = o W(v)/W(v + 1) (1 - c(v)), from
     c(0) = 0, and backwards from c(size) = 1. An error is multiplied by -o W(v)/W(v + 1), or by its inverse backwards.
@@ -55,18 +57,22 @@ def chances_of(log_weights: NDArray[np.float64], odds: NDArray[np.float64]) -> N
     every error shrinks.
     """
     size = log_weights.size - 1
-    chances = np.zeros((odds.size, size + 1))
+    ratios = np.exp(log_weights[:-1] - log_weights[1:])
+    chances = np.zeros((odds.size, high - low + 1))
     for kind in range(odds.size):
-        here = chances[kind]
-        turn = 0
-        while turn < size:
-            factor = odds[kind] * np.exp(log_weights[turn] - log_weights[turn + 1])
-            if factor > 1:
+        v, chance = 0, 0.0
+        while v <= high:
+            if v >= low:
+                chances[kind, v - low] = chance
+            if v == size or odds[kind] * ratios[v] > 1:
                 break
-            here[turn + 1] = factor * (1 - here[turn])
-            turn += 1
-        here[size] = 1.0
-        for v in range(size - 1, turn, -1):
-            factor = odds[kind] * np.exp(log_weights[v] - log_weights[v + 1])
-            here[v] = max(0.0, 1 - here[v + 1] / factor)
+            chance = odds[kind] * ratios[v] * (1 - chance)
+            v += 1
+        turn = v
+        v, chance = size, 1.0
+        while v > turn and v >= low:
+            if v <= high:
+                chances[kind, v - low] = chance
+            v -= 1
+            chance = max(0.0, 1 - chance / (odds[kind] * ratios[v]))
     return chances

@@ -55,6 +55,8 @@ class Known:
     upper: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        if tuple(sums.shape for sums in self.sums) != tuple((size,) for size in self.shape):
+            raise InvalidTable("there is not one sum for each group of each attribute.")
         totals = {int(sums.sum()) for sums in self.sums}
         if len(totals) > 1:
             raise InvalidTable("the sums of different axes do not add up to the same total.")
@@ -84,6 +86,8 @@ class Known:
             return known
         given = ~np.isnan(cells)
         whole = np.where(given, cells, 0).astype(np.int64)
+        if (whole < 0).any() or (whole > known.upper).any():
+            raise InvalidTable("a count is below zero or above the number of people in its cell.")
         return replace(
             known, lower=np.where(given, whole, known.lower), upper=np.where(given, whole, known.upper)
         )
@@ -114,13 +118,42 @@ class Known:
         return self._parted(question, value)
 
     def bounded(self, index: tuple[int, ...], lower: int, upper: int) -> "Known":
-        """Return what is known once a cell is known to lie between two values."""
+        """Return what is known once a cell is known to lie between two values, neither outside its bounds so far."""
+        if lower < self.lower[index] or upper > self.upper[index]:
+            raise InvalidTable(
+                "a cell's new bounds reach beyond what was known of it: they contradict each other."
+            )
         low, high = self.lower.copy(), self.upper.copy()
         low[index], high[index] = lower, upper
         return replace(self, lower=low, upper=high)
 
+    def tightened(self) -> "Known":
+        """Return the same with the bounds that follow from each sum and the other cells' bounds, over and over.
+
+        Bounds that follow from several sums together, and from none of them alone, may be missed.
+        """
+        lower, upper = self.lower, self.upper
+        while True:
+            before = int((upper - lower).sum())
+            for axis, sums in enumerate(self.sums):
+                others = tuple(other for other in range(lower.ndim) if other != axis)
+                total = np.expand_dims(sums, others)
+                least, most = lower.sum(axis=others, keepdims=True), upper.sum(axis=others, keepdims=True)
+                lower, upper = (
+                    np.maximum(lower, total - (most - upper)),
+                    np.minimum(upper, total - (least - lower)),
+                )
+            if (lower > upper).any():
+                raise InvalidTable(
+                    "no table agrees with the sums and the released cells: they contradict each other."
+                )
+            if int((upper - lower).sum()) == before:
+                return replace(self, lower=lower, upper=upper)
+
     def _parted(self, split: Split, value: int) -> "Known":
-        if (self.lower > 0).any():
+        if (self.lower > 0).any() or (
+            self.upper < Known._of(self.people, self.groups, self.sums).upper
+        ).any():
             raise InvalidTable("groups are parted before cells are released, not after.")
         first, last = self.groups[split.axis][split.group]
         if not first < split.cut < last:

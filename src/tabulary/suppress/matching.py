@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tabulary.errors import InvalidTable, TooManyCells
 from tabulary.suppress.answers import Answers, Posterior
-from tabulary.suppress.coins import Coins
+from tabulary.suppress.coins import Coins, Stream
 from tabulary.suppress.known import Cell, Known, Question
 from tabulary.suppress.perfect_matchings import BipartiteGraph, PerfectMatchings
 
@@ -187,7 +187,7 @@ class Flows:
         moved = np.abs(self.posterior - prior) / np.minimum(prior, 1 - prior)
         return float(moved.max(initial=0.0))
 
-    def draw(self, number: int, stream: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, number: int, stream: Stream) -> NDArray[np.int64]:
         """Return tables, one below the other, each of a data set drawn with its probability."""
         matched = self._matchings.draw(number, stream)
         tables = np.zeros((*self._shape, number), dtype=np.int64)

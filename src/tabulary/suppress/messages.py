@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,23 +34,29 @@ class Rows:
 class Message:
     """The probability that the rows add up to each value over some columns, given the sums of those columns.
 
-    `mass` has one axis for each free row and begins at `low`. `dropped` bounds the probability of what was left out.
+    `mass` has one axis for each free row and begins at `low`. `least` and `most` span what the columns still to come
+    can complete to a sum that is asked for. `dropped` bounds the probability of what was left out.
     """
 
     low: NDArray[np.int64]
     mass: NDArray[np.float64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
     dropped: float = 0.0
 
     @classmethod
-    def empty(cls, rows: Rows) -> "Message":
-        """Return the message of no columns: every sum is zero."""
-        return cls(np.zeros(rows.free.size, dtype=np.int64), np.ones((1,) * rows.free.size))
+    def empty(cls, columns: Sequence[Column], rows: Rows) -> "Message":
+        """Return the message of no column, with all of these to come: every sum is zero."""
+        least, most = rows.least.copy(), rows.most.copy()
+        for column in columns:
+            least -= column.high[rows.free]
+            most -= column.low[rows.free]
+        return cls(np.zeros_like(least), np.ones((1,) * least.size), least, most)
 
-    def with_column(self, column: Column, rows: Rows, ahead: Sequence[Column], *, cut: float) -> "Message":
-        """Return the message with one more column.
+    def with_column(self, column: Column, rows: Rows, *, cut: float) -> "Message":
+        """Return the message with one more of the columns.
 
-        What the columns `ahead` cannot complete to a sum that is asked for is left out at no price; of what is left,
-        at most `cut` on either side of every row.
+        What cannot be completed is left out at no price; of what can, at most `cut` on either side of every row.
         """
         from tabulary.suppress.exact_kernels import spread
 
@@ -59,14 +65,18 @@ class Message:
         # The array is laid out as the larger one will be, so that a step to other sums is a step in memory.
         padded = np.zeros((*self.mass.shape[:1], *shape[1:]))
         padded[tuple(slice(0, size) for size in self.mass.shape)] = self.mass
-        strides = _strides(shape)
-        used = int((np.array(self.mass.shape) - 1) @ strides) + 1 if free.size else 1
-        shifts = column.cells[:, free] @ strides
-        mass = spread(padded.ravel()[:used], shifts, column.weights, math.prod(shape)).reshape(shape)
-        whole = Message(self.low + column.low[free], mass, self.dropped)
-        least = rows.least - sum((other.high[free] for other in ahead), np.zeros_like(rows.least))
-        most = rows.most - sum((other.low[free] for other in ahead), np.zeros_like(rows.most))
-        return whole._completable(least, most)._cut(cut)
+        mass = spread(
+            padded.ravel()[: int(flat(np.array(self.mass.shape, dtype=np.int64) - 1, shape)) + 1],
+            flat(column.cells[:, free], shape),
+            column.weights,
+            math.prod(shape),
+        ).reshape(shape)
+        low, least, most = (
+            self.low + column.low[free],
+            self.least + column.high[free],
+            self.most + column.low[free],
+        )
+        return Message(low, mass, least, most, self.dropped)._completable()._cut(cut)
 
     def between(self, least: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the mass from one corner to another, zero where there is none."""
@@ -85,11 +95,11 @@ class Message:
         found = self.between(least, most)
         return found.ravel()[flat(places - least, found.shape)]
 
-    def _completable(self, least: NDArray[np.int64], most: NDArray[np.int64]) -> "Message":
-        first = np.clip(least - self.low, 0, np.array(self.mass.shape) - 1)
-        last = np.clip(most - self.low, first, np.array(self.mass.shape) - 1)
+    def _completable(self) -> "Message":
+        first = np.clip(self.least - self.low, 0, np.array(self.mass.shape) - 1)
+        last = np.clip(self.most - self.low, first, np.array(self.mass.shape) - 1)
         here = tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))
-        return Message(self.low + first, self.mass[here], self.dropped)
+        return replace(self, low=self.low + first, mass=self.mass[here])
 
     def _cut(self, cut: float) -> "Message":
         low, mass, dropped = self.low.copy(), self.mass, self.dropped
@@ -99,42 +109,38 @@ class Message:
             low[axis] += first
             dropped += lost
             mass = mass[(slice(None),) * axis + (slice(first, last),)]
-        return Message(low, mass, dropped)
+        return replace(self, low=low, mass=mass, dropped=dropped)
 
 
 def product(columns: Sequence[Column], rows: Rows, *, cut: float) -> Message:
     """Return the message of all the columns."""
-    message = Message.empty(rows)
-    for number, column in enumerate(columns):
-        message = message.with_column(column, rows, columns[number + 1 :], cut=cut)
-    return message
+    return _added(Message.empty(columns, rows), columns, rows, cut)
 
 
 def all_but_one(columns: Sequence[Column], rows: Rows, *, cut: float) -> list[Message]:
     """Return, for each column, the message of all the others: each half is handed that of the other."""
-    return _outside(list(columns), Message.empty(rows), rows, cut)
+    return _outside(columns, Message.empty(columns, rows), rows, cut)
 
 
-def _outside(columns: list[Column], message: Message, rows: Rows, cut: float) -> list[Message]:
+def _outside(columns: Sequence[Column], message: Message, rows: Rows, cut: float) -> list[Message]:
     if len(columns) <= 1:
         return [message] * len(columns)
     middle = len(columns) // 2
     left, right = columns[:middle], columns[middle:]
-    without_left, without_right = message, message
-    for number, column in enumerate(right):
-        without_left = without_left.with_column(column, rows, [*left, *right[number + 1 :]], cut=cut)
-    for number, column in enumerate(left):
-        without_right = without_right.with_column(column, rows, [*right, *left[number + 1 :]], cut=cut)
-    return _outside(left, without_left, rows, cut) + _outside(right, without_right, rows, cut)
+    return _outside(left, _added(message, right, rows, cut), rows, cut) + _outside(
+        right, _added(message, left, rows, cut), rows, cut
+    )
 
 
-def _strides(shape: tuple[int, ...]) -> NDArray[np.int64]:
-    steps = np.ones(len(shape), dtype=np.int64)
-    for axis in range(len(shape) - 2, -1, -1):
-        steps[axis] = steps[axis + 1] * shape[axis + 1]
-    return steps
+def _added(message: Message, columns: Sequence[Column], rows: Rows, cut: float) -> Message:
+    for column in columns:
+        message = message.with_column(column, rows, cut=cut)
+    return message
 
 
 def flat(places: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Return where each place (one a row) lies in an array of this shape laid out in one line."""
-    return np.asarray(places @ _strides(shape), dtype=np.int64)
+    steps = np.ones(len(shape), dtype=np.int64)
+    for axis in range(len(shape) - 2, -1, -1):
+        steps[axis] = steps[axis + 1] * shape[axis + 1]
+    return np.asarray(places @ steps, dtype=np.int64)

@@ -122,7 +122,10 @@ def first_tables(known: Known, number: int, coins: Coins) -> Integers:
         model.changeColsCost(size, every, purpose)
         model.run()
         status = model.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
+        if status in (
+            highspy.HighsModelStatus.kInfeasible,
+            highspy.HighsModelStatus.kUnboundedOrInfeasible,
+        ):
             raise InvalidTable(
                 "what is known of the table contradicts itself: no table has these sums and cells."
             )

@@ -29,6 +29,9 @@ from tabulary.suppress.views import (
 MOST_SETS = 20
 """The most sets of sensitive cells that a page shows of one table."""
 
+MOST_PROOFS = 40
+"""The most sums behind disclosed numbers that a page shows of one table."""
+
 Key = tuple[tuple[str, ...], tuple[int, ...]]
 
 
@@ -57,6 +60,7 @@ class Section:
 
     view: TableView
     suppressed: bool
+    proofs: tuple[tuple[str, str, str], ...]
     sets: SetsView | None
     beliefs: Beliefs | None
 
@@ -75,6 +79,7 @@ def attack_html(findings: Findings, names: Sequence[str]) -> str:
             Section(
                 table_view(table, f"table-{number + 1}", name, cells.show),
                 cells.any_suppressed,
+                cells.proofs,
                 None if number not in sets else _sets(table, sets[number], f"table-{number + 1}"),
                 beliefs.get(number),
             )
@@ -136,6 +141,16 @@ class _Cells:
     def any_suppressed(self) -> bool:
         """Whether the table has a suppressed cell or sum."""
         return bool(self._intervals)
+
+    @property
+    def proofs(self) -> tuple[tuple[str, str, str], ...]:
+        """The numbers that are a sum of published ones, whatever the table: name, value and sum."""
+        return tuple(
+            (str(interval.place), show_range(interval.tightest), str(proof))
+            for interval in self._intervals.values()
+            for proof in interval.proofs
+            if interval.disclosed and proof.identity
+        )[:MOST_PROOFS]
 
     def show(self, entry: Entry) -> CellView:
         """Return one cell: as published, or with its interval."""
@@ -218,7 +233,7 @@ class _SetCells:
         self._found = found
         self._cells = set(found.cells)
         self._certain = {} if table.people is None else found.certain(table.people)
-        self._top = largest_end([(0.0, float(np.nanmax(found.upper)))])
+        self._top = largest_end(zip(found.lower.flat, found.upper.flat, strict=True))
 
     def show(self, entry: Entry) -> CellView:
         """Return one cell: as published, or the range that it then has."""

@@ -12,7 +12,7 @@ from tabulary.suppress.crowd import Crowd
 class Parting:
     r"""The law of the first part's sum, for each filling of a column, and of every person given that sum.
 
-    Given that z of a cell's people have the attribute, the number x of them in the first part has weight w₁(x) w₂(z - x),
+    Given that z of a cell's people have the attribute, x of them in the first part have weight w₁(x) w₂(z - x),
     independently of all other cells. The weights of counts are log-concave, so x grows with z in distribution
     (Efron 1965): what lies below the range of the smallest z, or above that of the largest, is rarer for every other.
     `dropped` bounds it, whatever the filling.
@@ -41,7 +41,7 @@ class Parting:
     def work(self) -> float:
         """Roughly how many elementary operations it takes."""
         widths = [law.shape[1] for law in self._laws]
-        return self._column.fillings * sum(width * (self.width - width + 1) for width in widths)
+        return float(self._column.fillings * sum(width * (self.width - width + 1) for width in widths))
 
     def first_part(self) -> NDArray[np.float64]:
         """Return the law of the first part's sum, counted from `low`, for each filling of the column."""
@@ -67,10 +67,10 @@ class Parting:
                 sums = slice(x, x + others.shape[1])
                 in_first[x, sums] = together.sum(axis=0)
                 in_second[counts.size - 1 - x :, sums][: law.shape[0]] += together
-            yield first, first.chances[:, counts] @ in_first
-            rest = self._column.low[i] - counts[-1] + np.arange(len(in_second))
-            possible = (rest >= 0) & (rest <= second.size)
-            yield second, second.chances[:, rest[possible]] @ in_second[possible]
+            yield first, first.chances_between(int(counts[0]), int(counts[-1])) @ in_first
+            least = int(self._column.low[i] - counts[-1])
+            start, end = max(0, -least), min(len(in_second), second.size - least + 1)
+            yield second, second.chances_between(least + start, least + end - 1) @ in_second[start:end]
 
     def _without(self, row: int) -> NDArray[np.float64]:
         """Return the law of the first part's sum over all rows but one, for each filling."""

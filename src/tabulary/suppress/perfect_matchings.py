@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.errors import TooManyCells
+from tabulary.suppress.coins import Stream
 
 # A layer with more states takes seconds, and there are hundreds of layers.
 STATES = 100_000
@@ -86,7 +87,7 @@ class PerfectMatchings:
         """Return the class that `draw` calls this left node by."""
         return self._class_of[left]
 
-    def draw(self, number: int, stream: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, number: int, stream: Stream) -> NDArray[np.int64]:
         """Return matchings, one a row: the class of twins that each right node is matched with.
 
         Which of the twins it is, is left open: all ways are equally likely.

@@ -7,9 +7,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.suppress.convergence import Convergence
 from tabulary.suppress.known import Known
-from tabulary.suppress.walk import Records, Walk
+from tabulary.suppress.rounds import Round
+from tabulary.suppress.walk import Walk
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Pinned:
         flat = table.reshape(-1)
         return max((float(deviation[flat[place]]) for place, deviation in self._fixed), default=0.0)
 
-    def limits(self, records: Records, run: Convergence) -> tuple[float, float]:
+    def limits(self, made: Round) -> tuple[float, float]:
         r"""Return a lower and an upper confidence limit of the largest deviation of the people in cells that move.
 
         A person's probability is the mean of his chances given the count of his cell. Its standard error follows from
@@ -62,13 +62,12 @@ class Pinned:
         """
         quantile = -NormalDist().inv_cdf(self._doubt)
         unseen = -math.log(self._doubt)
-        flat = records.reshape(-1, records.shape[-1])
         low, high = 0.0, 0.0
         for cell, people in enumerate(self._people):
-            law = np.bincount(flat[:, cell], minlength=people.chances.shape[1]) / flat.shape[0]
-            mean = people.chances @ law
-            variance = np.maximum(people.squares @ law - mean**2, 0.0)
-            size = run.sizes[cell]
+            law = made.frequencies(cell)
+            mean = people.chances[:, : law.size] @ law
+            variance = np.maximum(people.squares[:, : law.size] @ law - mean**2, 0.0)
+            size = made.convergence.sizes[cell]
             slack = quantile * np.sqrt(variance / size) + unseen / size * people.steepest
             scale = np.minimum(people.prior, 1 - people.prior)
             moved = np.abs(mean - people.prior)

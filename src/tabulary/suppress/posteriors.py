@@ -59,7 +59,7 @@ def prior_knowledge(
         raise InvalidTable("a posterior needs one prior for each cell of the table, or one for all.")
     whole = tuple(np.asarray(values, dtype=np.int64) for values in sums)
     known = Known.table(people, whole)
-    return _bounded(known, lower.astype(np.int64), np.minimum(upper, known.upper).astype(np.int64))
+    return _bounded(known, lower, upper)
 
 
 def beliefs(
@@ -83,7 +83,7 @@ def beliefs(
     found = [chosen.posterior(known, coins=coins)] if not cases else []
     weights = np.ones(1)
     if cases:
-        boxes = [_bounded(known, case.lower, np.minimum(case.upper, known.upper)) for case in cases]
+        boxes = [_bounded(known, case.lower, case.upper) for case in cases]
         shares = np.array([_log_share(chosen, known, box, coins) for box in boxes])
         weights = np.exp(shares - shares.max()) / np.exp(shares - shares.max()).sum()
         found = [chosen.posterior(box, coins=coins) for box in boxes]
@@ -92,10 +92,7 @@ def beliefs(
     prior = known.people.probability[..., 0]
     for cell in np.ndindex(known.shape):
         crowd = known.crowd(cell)
-        law = sum(
-            weight * np.asarray(of.marginals[cell], dtype=np.float64)
-            for weight, of in zip(weights, found, strict=True)
-        )
+        law = weights @ np.array([of.marginals[cell] for of in found], dtype=np.float64)
         marginals[cell] = law
         mean[cell] = np.arange(crowd.size + 1) @ law
         after = crowd.posterior(law)
@@ -117,15 +114,16 @@ def _chosen(known: Known) -> TableSampler:
     return Chain()
 
 
-def _bounded(known: Known, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Known:
-    return replace(known, lower=np.maximum(known.lower, lower), upper=np.minimum(known.upper, upper))
+def _bounded(known: Known, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Known:
+    low, high = np.maximum(known.lower, lower), np.minimum(known.upper, upper)
+    return replace(known, lower=low.astype(np.int64), upper=high.astype(np.int64))
 
 
 def _log_share(sampler: TableSampler, known: Known, box: Known, coins: Coins) -> float:
     """Return the logarithm of the probability that a table lies in a box, given what is known.
 
-    By the chain rule: one cell at a time is held in its range, and the laws of the others follow from that. A range that
-    is too unlikely is approached in steps, each to the nearest part of the cell's law that holds a hundredth of it.
+    By the chain rule: one cell at a time is held in its range, and the laws of the others follow from that. A range
+    that is too unlikely is approached in steps, each to the nearest part of the law that holds a hundredth of it.
     """
     total, here = 0.0, known
     while True:
@@ -151,7 +149,7 @@ def _log_share(sampler: TableSampler, known: Known, box: Known, coins: Coins) ->
 
 
 def _step(law: NDArray[np.float64], low: int, high: int) -> tuple[int, int]:
-    """Return the range to hold a cell in: the one wanted, or one that reaches from there to where it is likely enough."""
+    """Return the range to hold a cell in: the one wanted, or one from there to where it is likely enough."""
     if law[low : high + 1].sum() >= _STEP:
         return low, high
     if law.argmax() > high:

@@ -7,36 +7,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.errors import InvalidPlan, InvalidTable, TooManyCells
-from tabulary.suppress.empty_cells import exposed, protected_by
+from tabulary.suppress.empty_cells import Edge, Edges, exposed, protected_by
 from tabulary.suppress.intervals import Progress
-from tabulary.suppress.program import Program
 from tabulary.suppress.published import Published
 from tabulary.suppress.rules import Threshold
 from tabulary.suppress.table import SuppressedTable
 
-Edge = tuple[int, ...]
-Edges = frozenset[Edge]
 Mask = NDArray[np.bool_]
 
-MAX_STEPS = 20_000
+MAX_STEPS = 5_000
 """How many partial guesses are looked at before the enumeration is given up."""
+
+# Enough to see most of the patterns that are too large; a guess that is not ruled out is followed further.
+_QUICK = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Between which whole numbers each cell of the table lies; a published cell has both at its value."""
+    """Between which values each cell of the table lies, perhaps infinite; a published cell has both at its value."""
 
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class PrimarySet:
     """Cells that can have been the sensitive ones, and what follows if they were.
 
-    `cells` are their indices. Each of the `cases` is a box that the table may lie in: one, or several where the rule
-    does not call empty cells sensitive, or where it depends on which cells are empty. `probability` is how likely this set is among all, where the prior of the
-    people was given.
+    `cells` are their indices. Each of the `cases` is a box that the table may lie in: one, or several where it matters
+    which cells are empty. `probability` is how likely this set is among all, where the prior of the people was given.
     """
 
     cells: tuple[tuple[int, ...], ...]
@@ -44,12 +43,12 @@ class PrimarySet:
     probability: float | None = None
 
     @property
-    def lower(self) -> NDArray[np.int64]:
+    def lower(self) -> NDArray[np.float64]:
         """The least value of each cell, in the table's shape."""
         return np.asarray(np.min([case.lower for case in self.cases], axis=0))
 
     @property
-    def upper(self) -> NDArray[np.int64]:
+    def upper(self) -> NDArray[np.float64]:
         """The largest value of each cell, in the table's shape."""
         return np.asarray(np.max([case.upper for case in self.cases], axis=0))
 
@@ -83,7 +82,7 @@ class PrimarySets:
     @property
     def always(self) -> Mask:
         """The cells that are sensitive in every set: certainly so."""
-        return self._marked.all(axis=0) if self.sets else np.zeros(self.shape, dtype=np.bool_)
+        return np.asarray(self._marked.all(axis=0) & bool(self.sets))
 
     @property
     def sometimes(self) -> Mask:
@@ -91,7 +90,7 @@ class PrimarySets:
         return np.asarray(self._marked.any(axis=0))
 
     @property
-    def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """The least and the largest value of each cell under any of the sets; None where there is no set."""
         if not self.sets:
             return None
@@ -174,8 +173,17 @@ class _Search:
     """A depth-first search over the suppressed cells of one table."""
 
     def __init__(
-        self, published: Published, table: int, rule: Threshold, minimal: bool, steps: int, progress: Progress | None
+        self,
+        published: Published,
+        table: int,
+        rule: Threshold,
+        minimal: bool,
+        steps: int,
+        progress: Progress | None,
     ) -> None:
+        # Loads a solver, which reading a table or a finding does not need.
+        from tabulary.suppress.program import Program
+
         self.asked = published.tables[table]
         self.program = Program(published)
         self.rule, self.minimal, self.steps, self.progress = rule, minimal, steps, progress
@@ -212,20 +220,21 @@ class _Search:
             yield guesses
         else:
             # Whether the pattern is explained depends on which sensitive cells are empty.
-            cell = next(cell for cell, guess in guesses.items() if guess.low == 0 < guess.high)
-            for low, high in ((0.0, 0.0), (1.0, guesses[cell].high)):
-                yield from self._decide([], {**guesses, cell: replace(guesses[cell], low=low, high=high)})
+            unsure = [cell for cell, guess in guesses.items() if guess.low == 0 < guess.high]
+            for cell in unsure[:1]:
+                for low, high in ((0.0, 0.0), (1.0, guesses[cell].high)):
+                    yield from self._decide([], {**guesses, cell: replace(guesses[cell], low=low, high=high)})
 
     def _possible(self, undecided: list[Edge], guesses: Guesses) -> bool:
-        """Return whether the pattern may be explained, at best: all that is undecided sensitive and empty, or full."""
+        """Return False where nothing that is undecided can explain the pattern any more."""
         primary = frozenset(cell for cell, guess in guesses.items() if guess.sensitive)
         if not self.graph:
             return True
         if exposed(frozenset(self.numbers), self._empty(guesses, surely=True)) & primary:
             return False
-        return not self.minimal or not self._fewer(
-            primary.union(undecided), self._empty(guesses, surely=False).union(undecided)
-        )
+        # The most cells are needed if all that is undecided is sensitive and empty.
+        empty = self._empty(guesses, surely=False).union(undecided)
+        return not self.minimal or not self._fewer(primary.union(undecided), empty, steps=_QUICK)
 
     def _certain(self, guesses: Guesses) -> bool:
         """Return whether the pattern is explained whichever of the cells that may be empty are."""
@@ -234,12 +243,20 @@ class _Search:
             return True
         if exposed(frozenset(self.numbers), self._empty(guesses, surely=False)) & primary:
             return False
-        return not self.minimal or not self._fewer(primary, self._empty(guesses, surely=True))
+        if not self.minimal:
+            return True
+        fewer = self._fewer(primary, self._empty(guesses, surely=True))
+        if fewer is None:
+            raise TooManyCells(
+                "whether fewer cells would have protected the sensitive ones was not found out in time. The sets were "
+                "not enumerated. Attack the table with minimal=False, or without a rule."
+            )
+        return not fewer
 
-    def _fewer(self, primary: Edges, empty: Edges) -> bool:
-        """Return whether fewer cells than were suppressed would have been enough."""
+    def _fewer(self, primary: Edges, empty: Edges, **steps: int) -> bool | None:
+        """Return whether fewer cells than were suppressed would have been enough; None if it was not found out."""
         rows, columns = self.asked.domain.shape
-        return protected_by(primary, empty, (rows, columns), len(self.numbers) - 1)
+        return protected_by(primary, empty, (rows, columns), len(self.numbers) - 1, **steps)
 
     def _empty(self, guesses: Guesses, *, surely: bool) -> Edges:
         return self.printed_empty.union(
@@ -252,12 +269,10 @@ class _Search:
     def case(self, guesses: Guesses) -> Case:
         """Return between which values each cell lies under some guesses."""
         self.program.within(self._bounds(guesses))
-        lower = np.nan_to_num(self.asked.counts).astype(np.int64)
+        lower = np.nan_to_num(self.asked.counts)
         upper = lower.copy()
         for index, number in self.numbers.items():
-            low, high = self.program.whole_ends(number)
-            lower[index] = low
-            upper[index] = high if np.isfinite(high) else np.iinfo(np.int64).max
+            lower[index], upper[index] = self.program.whole_ends(number)
         return Case(lower, upper)
 
 
@@ -289,12 +304,12 @@ def _check(table: SuppressedTable, rule: Threshold, minimal: bool) -> None:
         )
     if minimal and table.domain.structural_zeros:
         raise InvalidPlan(
-            "which patterns are smallest is not known of a table with cells that cannot be. Attack it with minimal=False, "
-            "or without a rule."
+            "which patterns are smallest is not known of a table with cells that cannot be. Attack it with "
+            "minimal=False, or without a rule."
         )
     shown = ~np.isnan(table.counts) & ~table.domain.impossible(table.domain.attributes)
     if (rule.sensitive(table.counts) & shown).any():
         raise InvalidTable(
-            f"the table publishes a cell that a threshold of {rule.limit} calls sensitive: it was made by another rule. "
-            "Attack it with that one, or without a rule."
+            f"the table publishes a cell that a threshold of {rule.limit} calls sensitive: it was made by another "
+            "rule. Attack it with that one, or without a rule."
         )

@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 # What the solver may be off by.
 _TOLERANCE = 1e-9
+# An error names so many of the numbers that contradict each other.
+_NAMED = 4
 # Nearer than this to a whole number, in a table of counts, is that number.
 _NEAR = 1e-6
 
@@ -34,14 +36,15 @@ class Program:
         self._solver = self._model()
         self._bounded: set[int] = set()
         if not self.within({}):
+            kind = "whole numbers" if self.whole else "numbers"
             raise InvalidTable(
-                f"the published numbers contradict each other: no table of {'whole ' * self.whole}numbers from 0 up has "
-                f"all of them{self._conflict()}. Nothing was attacked. Look for a misprint, for numbers that were "
-                "rounded before they were added up, and for tables of different people."
+                f"the published numbers contradict each other{self._conflict()}: no table of {kind} from 0 up has all "
+                "of them. Nothing was attacked. Look for a misprint, for numbers that were rounded before they were "
+                "added up, and for tables of different people."
             )
 
     def within(self, bounds: Mapping[int, tuple[float, float]]) -> bool:
-        """Let suppressed numbers lie between the given values and all others anywhere, and say whether any table is left.
+        """Let suppressed numbers lie between the given values, all others anywhere; return whether a table is left.
 
         `ends` and `whole_ends` are then over the tables that are left.
         """
@@ -130,7 +133,7 @@ class Program:
         return value
 
     def _solved(self, solver: highspy.Highs, number: int | None, sense: int) -> float | None:
-        """Return the least (sense 1) or largest (-1) value of a number, infinite if it has none; None if no table is left."""
+        """Return the least (sense 1) or largest (-1) value of a number, perhaps infinite; None if there is no table."""
         target = np.zeros(self.system.columns)
         if number is not None:
             target[self.system.target(number)] = 1
@@ -145,7 +148,7 @@ class Program:
         if status != highspy.HighsModelStatus.kOptimal:
             raise NotCertified(
                 "a bound of a suppressed number could not be found: the solver ended with "
-                f"{solver.modelStatusToString(status)!r}. Nothing is said of these tables. Attack fewer of them at once."
+                f"{solver.modelStatusToString(status)!r}. Nothing is said of these tables. Attack fewer at once."
             )
         return float(target @ self._learnt(np.asarray(solver.getSolution().col_value) * self.scale))
 
@@ -176,12 +179,17 @@ class Program:
         return solver
 
     def _conflict(self) -> str:
-        """Return some of the numbers that contradict each other, where the solver names them."""
-        _, known, ray = self._solver.getDualRay()
-        used = np.flatnonzero(np.abs(ray) > _TOLERANCE) if known else ()
-        terms = [term for term in (self.system.rows[i] for i in used) if term is not None]
-        named = "; ".join(f"{term.place} of table {term.place.table + 1}" for term in terms[:4])
-        return f" (look at {named})" if named else ""
+        """Return some of the numbers that contradict each other, where the solver can tell them."""
+        box = self.system.box
+        places = [self.system.fixed[column] for column in np.flatnonzero(box.lower > box.upper).tolist()]
+        self._solver.run()
+        _, known, ray = self._solver.getDualRay()  # type: ignore[attr-defined]
+        for i in np.flatnonzero(np.abs(ray) > _TOLERANCE) if known else ():
+            term = self.system.rows[i]
+            if term is not None:
+                places.append(term.place)
+        named = "; ".join(f"{place.full_name} of table {place.table + 1}" for place in places[:_NAMED])
+        return f", among them {named}" if named else ""
 
 
 def _solver() -> highspy.Highs:

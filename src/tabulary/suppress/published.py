@@ -35,6 +35,12 @@ class Place:
         levels = tuple(of[i] for of, i in zip(table.domain.levels, index, strict=True))
         return cls(number, table.domain.attributes, index, levels)
 
+    @property
+    def full_name(self) -> str:
+        """The levels with their attributes, for a sum that may be of one or another."""
+        named = zip(self.attributes, self.levels, strict=True)
+        return ", ".join(f"{attribute} {level}" for attribute, level in named) or "the total"
+
     def __str__(self) -> str:
         return ", ".join(self.levels) or "the total"
 
@@ -167,9 +173,7 @@ class _Incidence:
             common = tuple(a for a in self.bags[one] if a in self.bags[other])
             shape = tuple(self.sizes[a] for a in common)
             levels = [np.arange(size) for size in shape]
-            rows.append(
-                self._sums(one, levels, common, shape) - self._sums(other, levels, common, shape)
-            )
+            rows.append(self._sums(one, levels, common, shape) - self._sums(other, levels, common, shape))
         return sparse.csr_array(sparse.vstack(rows))
 
     def _sums(

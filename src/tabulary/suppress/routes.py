@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.errors import NotCertified
-from tabulary.suppress.protection import TOLERANCE, Problem, lines
+from tabulary.suppress.problem import Problem, lines
+from tabulary.suppress.protection import TOLERANCE, simplex
 from tabulary.suppress.rules import Floats, Mask
 
 Cells = NDArray[np.int64]
@@ -72,9 +73,7 @@ class ProgramRoutes:
         self._problem = problem
         self._room = np.concatenate([problem.rise.reshape(-1), problem.fall.reshape(-1)])
         self._every = np.arange(2 * size, dtype=np.int32)
-        self._model = model = highspy.Highs()  # type: ignore[no-untyped-call]
-        for name, value in {"output_flag": False, "presolve": "off", "solver": "simplex", "threads": 1}.items():
-            model.setOptionValue(name, value)
+        self._model = model = simplex()
         model.addVars(2 * size, np.zeros(2 * size), np.zeros(2 * size))
         for line in lines(problem.shape):
             cells = np.array(line)
@@ -83,33 +82,34 @@ class ProgramRoutes:
 
     def reach(self, pattern: Mask, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
         """Return how far a cell deviates through a pattern."""
-        weight = np.where(pattern, 0.0, np.inf)
-        return self._solve(weight, cell, up=up, level=level)
+        inside = np.tile(pattern.reshape(-1), 2)
+        # A little on every cell, less than the deviation is worth, so that no more are used than are needed.
+        charge = np.full(inside.size, 0.1 / inside.size)
+        return self._solve(np.where(inside, self._room, 0.0), charge, cell, up=up, level=level, least=0.0)
 
     def cheapest(self, weight: Floats, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
-        """Return how far a cell could deviate, all paths at once."""
-        return self._solve(weight, cell, up=up, level=level)
+        """Return how far a cell could deviate, all paths at once: to the level, or not at all."""
+        both = np.tile(weight.reshape(-1), 2)
+        usable = np.isfinite(both) & (self._room > 0)
+        charge = np.where(usable, both, 0.0) / np.where(usable, np.minimum(self._room, level), level)
+        charge = charge / max(float(charge.max(initial=0)), TOLERANCE) + TOLERANCE
+        return self._solve(np.where(usable, self._room, 0.0), charge, cell, up=up, level=level, least=1.0)
 
-    def _solve(self, weight: Floats, cell: int, *, up: bool, level: float) -> tuple[float, Cells]:
+    def _solve(
+        self, room: Floats, charge: Floats, cell: int, *, up: bool, level: float, least: float
+    ) -> tuple[float, Cells]:
+        size = room.size // 2
+        own, other = (cell, cell + size) if up else (cell + size, cell)
         # In units of the level no cell needs more room than one.
-        room = np.minimum(self._room / level, 1.0)
-        charge = np.concatenate([weight.reshape(-1), weight.reshape(-1)])
-        usable = np.isfinite(charge) & (room > 0)
-        size = weight.size
-        upper = np.where(usable, room, 0.0)
-        # A little on every cell, so that no more of those already suppressed are used than needed.
-        cost = np.where(usable, charge / np.maximum(room, TOLERANCE), 0.0)
-        cost = cost + 1e-6 * max(1.0, float(cost.max(initial=0)))
-        upper[[cell, cell + size]] = 0.0
-        own = cell if up else cell + size
-        upper[own] = 1.0
-        # To deviate at all is worth more than any cell.
-        cost[own] = -10.0 * (1.0 + float(cost.sum()))
+        lower, upper, cost = np.zeros(room.size), np.minimum(room / level, 1.0), charge.copy()
+        lower[own], upper[own], upper[other], cost[own] = least, 1.0, 0.0, -1.0
         model = self._model
-        model.changeColsBounds(self._every.size, self._every, np.zeros(self._every.size), upper)
-        model.changeColsCost(self._every.size, self._every, cost / abs(cost[own]) * 1e3)
+        model.changeColsBounds(room.size, self._every, lower, upper)
+        model.changeColsCost(room.size, self._every, cost)
         model.run()
         status = model.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return 0.0, np.zeros(0, dtype=np.int64)
         if status != highspy.HighsModelStatus.kOptimal:
             raise NotCertified(
                 f"how far a cell may deviate could not be computed: the solver ended with {status.name}. "
@@ -117,5 +117,5 @@ class ProgramRoutes:
             )
         found = np.asarray(model.getSolution().col_value)
         used = found > TOLERANCE
-        used[own] = False
+        used[[own, other]] = False
         return float(found[own]) * level, np.flatnonzero(used[:size] | used[size:])

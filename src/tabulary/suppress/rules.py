@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Levels:
     """Protection levels: how far an attacker's interval for a sensitive cell must reach.
 
@@ -46,6 +46,10 @@ class Levels:
             level.setflags(write=False)
             object.__setattr__(self, name, level)
 
+    def __repr__(self) -> str:
+        # A level may follow from a count.
+        return f"<{type(self).__name__}>"
+
     def stretched(self, shape: tuple[int, ...]) -> "Levels":
         """Return the levels of every cell of a table."""
         try:
@@ -60,6 +64,13 @@ class Levels:
     def of(self, cells: Mask) -> "Levels":
         """Return the levels of some cells, and none for the others."""
         return Levels(*(np.where(cells, level, 0.0) for level in self._all))
+
+    def replaced(self, part: tuple[slice | int, ...], other: "Levels") -> "Levels":
+        """Return the levels with others for a part of the cells."""
+        changed = tuple(level.copy() for level in self._all)
+        for level, given in zip(changed, other._all, strict=True):
+            level[part] = given
+        return Levels(*changed)
 
     @property
     def _all(self) -> tuple[Floats, Floats, Floats]:
@@ -87,7 +98,8 @@ class Threshold:
 
     `hides` says what an attacker must not find out. "value": the count itself; his interval is at least one wide, which
     is Gusfield's (1988) "no exact disclosure" and what Nabar & Mishra attack. "range": that the count is small; his
-    interval goes above the limit. Neither says anything about persons.
+    interval goes above the limit. Neither says anything about persons. An amount is hidden by an interval of a tenth of
+    it, which is a choice and no standard; `protection` of `classical` overrides it.
 
     >>> Threshold(5).sensitive([0, 5, 6]).tolist()
     [True, True, False]
@@ -113,10 +125,10 @@ class Threshold:
         return np.asarray(small if self.zeros else small & (counted > 0))
 
     def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> Levels:
-        """Return a width of one, or the step above the limit."""
+        """Return a width of one person, of a tenth of an amount, or the step above the limit."""
         counted = np.asarray(values, dtype=np.float64)
         if self.hides == "value":
-            return Levels(width=np.ones(counted.shape))
+            return Levels(width=np.ones(counted.shape) if contributions is None else counted / 10)
         if contributions is not None:
             raise InvalidPlan(
                 "a threshold on the number of contributors cannot hide the range of an amount. "
@@ -154,9 +166,8 @@ class Dominance:
         return np.asarray(self._excess(contributions) > 0)
 
     def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> Levels:
-        """Return 100/k · (x₁ + … + xₙ) - X on both sides."""
-        excess = np.maximum(self._excess(contributions), 0)
-        return Levels(excess, excess)
+        """Return 100/k · (x₁ + … + xₙ) - X on both sides, though nothing goes below zero."""
+        return _on_both_sides(self._excess(contributions), contributions)
 
     def _excess(self, contributions: Contributions | None) -> Floats:
         given = _given(contributions, "the dominance rule")
@@ -188,9 +199,8 @@ class PPercent:
         return np.asarray(self._missing(contributions) > 0)
 
     def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> Levels:
-        """Return p/100 · x₁ - (X - x₁ - x₂) on both sides."""
-        missing = np.maximum(self._missing(contributions), 0)
-        return Levels(missing, missing)
+        """Return p/100 · x₁ - (X - x₁ - x₂) on both sides, though nothing goes below zero."""
+        return _on_both_sides(self._missing(contributions), contributions)
 
     def _missing(self, contributions: Contributions | None) -> Floats:
         given = _given(contributions, "the p percent rule")
@@ -219,6 +229,11 @@ def primary(
         cells |= found
         levels = levels.joined(rule.levels(values, contributions).of(found))
     return cells, levels
+
+
+def _on_both_sides(level: Floats, contributions: Contributions | None) -> Levels:
+    upper = np.maximum(level, 0)
+    return Levels(np.minimum(upper, _given(contributions, "the rule").total), upper)
 
 
 def _given(contributions: Contributions | None, rule: str) -> Contributions:

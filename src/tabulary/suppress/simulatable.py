@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -208,12 +209,13 @@ def simulatable(
 
     Nabar & Mishra (2010), section 5. With probability 1 - δ over the data, for every person k and v = 0 and 1,
 
-        |1 - P(X_k = v | everything released) / P(X_k = v)| ≤ ε.
+        |1 - P(X_k = v | everything released) / P(X_k = v)| ≤ ε,
 
-    The prior is known to the adversary: each person has the attribute with his own public probability, independently
-    of the others. The total, the sums of each attribute and the cells are questions, decided one by one: a question
-    is answered where an unsafe answer is unlikely enough, whatever the true answer is. So what is left out says
-    nothing, and anyone can make the decisions again (`replay`). Where a sum itself may not be released there is no
+    up to a rounding of 1e-6. The prior is known to the adversary: each person has the attribute with his own public
+    probability, independently of the others. The total, the sums of each attribute and the cells are questions,
+    decided one by one: a question is answered where an unsafe answer is unlikely enough, whatever the true answer is.
+    So what is left out says nothing, and anyone can make the decisions again (`replay`). A cell that follows from what
+    is released is released, since a mark would protect nothing. Where a sum itself may not be released there is no
     table: "no safe binning". This is no differential privacy: who knows more than the prior may learn more.
 
     Args:
@@ -306,9 +308,10 @@ def _deviations(known: Known, terms: Terms, choose: Chooser) -> NDArray[np.float
     known = replace(known, lower=lower, upper=upper)
     moved = np.zeros(known.shape)
     if (lower == upper).all():
-        for index in np.ndindex(known.shape):
-            crowd = known.crowd(index)
-            moved[index] = crowd.deviation(crowd.chances[:, lower[index]])
+        for cell in np.ndindex(known.shape):
+            crowd = known.crowd(cell)
+            value = int(lower[cell])
+            moved[cell] = crowd.deviation(crowd.chances_between(value, value)[:, 0])
         return moved
     try:
         posterior = choose(known, None).posterior(known, coins=Coins(f"{terms.seed}, posterior"))
@@ -330,13 +333,18 @@ def _indices(order: Iterable[Iterable[int | str]], domain: Domain) -> tuple[Inde
         raise InvalidPlan(
             f"a cell of the order names one level of each of {listed(domain.attributes)}. Nothing was released."
         )
-    return tuple(
-        tuple(
-            domain.code(attribute, level) if isinstance(level, str) else level
-            for attribute, level in zip(domain.attributes, cell, strict=True)
+    try:
+        return tuple(
+            tuple(
+                domain.code(attribute, level) if isinstance(level, str) else index(level)
+                for attribute, level in zip(domain.attributes, cell, strict=True)
+            )
+            for cell in cells
         )
-        for cell in cells
-    )
+    except TypeError:
+        raise InvalidPlan(
+            "a cell of the order is given by positions or by labels. Nothing was released."
+        ) from None
 
 
 def _nested(values: NDArray[np.float64]) -> Any:

@@ -22,7 +22,7 @@ from tabulary.suppress.coins import Coins
 from tabulary.suppress.decisions import FOLLOWS, NOT_CERTIFIED, SAFE, UNSAFE, Decision, Total
 from tabulary.suppress.known import Cell, Known, Question, Split
 from tabulary.suppress.people import People, Range
-from tabulary.suppress.terms import Terms
+from tabulary.suppress.terms import ROUNDING, Terms
 
 Progress = Callable[[str, int, int], None]
 Block = tuple[Range, ...]
@@ -34,9 +34,9 @@ Record = Callable[[Decision], None]
 TABLE = "table"
 NO_SAFE_BINNING = "no safe binning"
 
-# A deviation this little above ε counts as ε. Round numbers meet ε exactly (15 of 100 people where 30 were expected,
-# at ε = ½) and often enough to decide about a cell; what is computed is then a rounding error above or below.
-ROUNDING = 1e-6
+
+# A total of this probability is not looked at: of 10,000 persons with a prior each, all totals would fill the memory.
+_UNLIKELY = 1e-18
 
 
 class Oracle(Protocol):
@@ -107,6 +107,12 @@ class _Suppressor:
                 return Proceedings(tuple(self._decisions), known, NO_SAFE_BINNING)
         for index in self._terms.order or itertools.product(*map(range, known.shape)):
             known = self._ask(Cell(index), known) or known
+        # A cell that was left out may follow from those released after it: a mark in its place would protect nothing.
+        for left_out in [
+            d.question for d in self._decisions if isinstance(d.question, Cell) and not d.released
+        ]:
+            if implied_answer(known, left_out) is not None:
+                known = self._ask(left_out, known) or known
         return Proceedings(tuple(self._decisions), known, TABLE)
 
     def _parted(self, known: Known, axis: int) -> tuple[Known, bool]:
@@ -200,12 +206,18 @@ class _Suppressor:
 
 
 def total_answers(people: People) -> Answers:
-    """Return the answers that the question for the total may get, before anything is known."""
+    """Return the answers that the question for the total may get, before anything is known.
+
+    Totals that are too unlikely to matter are left out, and their probability is the `error`.
+    """
     crowd = people.crowd(tuple((0, levels) for levels in people.shape))
+    weights = np.exp(crowd.log_weights)
+    low, high = np.flatnonzero(weights >= _UNLIKELY)[[0, -1]].tolist()
     return Answers(
-        np.arange(crowd.size + 1),
-        np.exp(crowd.log_weights),
-        crowd.deviation(crowd.chances.astype(np.float64)),
+        np.arange(low, high + 1),
+        weights[low : high + 1],
+        crowd.deviation(crowd.chances_between(low, high)),
+        error=float(weights[:low].sum() + weights[high + 1 :].sum()),
     )
 
 

@@ -58,7 +58,7 @@ class Proof:
             times = "" if abs(term.coefficient) == 1 else f"{show_fraction(abs(term.coefficient))} × "
             people = "the people of " if term.of == "people" else ""
             where = f" (table {term.place.table + 1})" if len(self.tables) > 1 else ""
-            text += f"{' ' if text else ''}{sign}{times}{people}[{term.place}]{where}"
+            text += f"{' ' if text else ''}{sign}{times}{people}[{term.place.full_name}]{where}"
         return text or "0"
 
 
@@ -108,7 +108,7 @@ class System:
             fixed.setdefault(atom, place)
         many = known.of(~single)
         links = published.links
-        blocks: list[list[sparse.csr_array | None]] = [[many.matrix, None], [links, None]]
+        blocks = [(many.matrix, False), (links, False)]
         rows = [*(Term(Fraction(1), place) for place in many.places), *[None] * links.shape[0]]
         values = [many.values, np.zeros(links.shape[0])]
         targets = published.unknown.matrix
@@ -117,26 +117,31 @@ class System:
         if _people_in_sums(published, in_atoms):
             layers, people = 2, {}
             everyone = published.people
-            blocks += [[everyone.matrix, everyone.matrix], [links, links]]
-            rows += [*(Term(Fraction(1), place, "people") for place in everyone.places), *[None] * links.shape[0]]
+            blocks += [(everyone.matrix, True), (links, True)]
+            rows += [
+                *(Term(Fraction(1), place, "people") for place in everyone.places),
+                *[None] * links.shape[0],
+            ]
             values += [everyone.values, np.zeros(links.shape[0])]
             lower, upper = np.append(lower, np.zeros(atoms)), np.append(upper, np.full(atoms, np.inf))
             targets = sparse.csr_array(sparse.hstack([targets, sparse.csr_array(targets.shape)]))
         else:
             upper = np.fmin(upper, in_atoms)
         sums = np.diff(targets.indptr) > 1
-        blocks.append([published.unknown.matrix[np.flatnonzero(sums)], None])
+        blocks.append((published.unknown.matrix[np.flatnonzero(sums)], False))
         first = sum(map(len, values))
         free = np.full(int(sums.sum()), np.inf)
         return cls(
-            matrix=_stacked(blocks, layers, atoms),
+            matrix=_stacked(blocks, layers),
             box=Box(lower, upper, np.concatenate([*values, -free]), np.concatenate([*values, free])),
             rows=(*rows, *[None] * free.size),
             fixed=fixed,
             people=people,
             targets=targets,
             handles=tuple(
-                (True, first + int(sums[:number].sum())) if of_several else (False, int(targets.indices[targets.indptr[number]]))
+                (True, first + int(sums[:number].sum()))
+                if of_several
+                else (False, int(targets.indices[targets.indptr[number]]))
                 for number, of_several in enumerate(sums)
             ),
             sets=layers == 1 and not links.shape[0],
@@ -215,7 +220,7 @@ class System:
         return self.targets.indices[self.targets.indptr[number] : self.targets.indptr[number + 1]]
 
     def proof(self, number: int, multipliers: Floats, sense: int) -> tuple[Proof | None, float]:
-        """Return the proof that multipliers of the rows make, and the bound it proves: lower if sense is 1, upper if -1.
+        """Return the proof that multipliers of the rows make, and its bound: lower if sense is 1, upper if -1.
 
         Whatever the multipliers are, the bound is a true one (weak duality); it is computed in fractions.
         """
@@ -278,15 +283,14 @@ def _people_in_sums(published: Published, in_atoms: Floats) -> bool:
     return bool((~known).any())
 
 
-def _stacked(blocks: list[list[sparse.csr_array | None]], layers: int, atoms: int) -> sparse.csr_array:
-    rows = [
-        sparse.hstack(
-            [block if block is not None else sparse.csr_array((of_row[0].shape[0], atoms)) for block in of_row[:layers]]
-        )
-        for of_row in blocks
-        if of_row[0] is not None
+def _stacked(blocks: list[tuple[sparse.csr_array, bool]], layers: int) -> sparse.csr_array:
+    """Return all the rows; of two layers of columns, a block adds up the first or both."""
+    if layers == 1:
+        return sparse.csr_array(sparse.vstack([block for block, _ in blocks]))
+    wide = [
+        sparse.hstack([block, block if both else sparse.csr_array(block.shape)]) for block, both in blocks
     ]
-    return sparse.csr_array(sparse.vstack(rows))
+    return sparse.csr_array(sparse.vstack(wide))
 
 
 def _others(row: NDArray[np.int32], values: Floats, rows: int) -> Floats:
@@ -295,7 +299,7 @@ def _others(row: NDArray[np.int32], values: Floats, rows: int) -> Floats:
     counted = np.where(finite, values, 0.0)
     rest = np.bincount(row, counted, minlength=rows)[row] - counted
     unbounded = np.bincount(row, ~finite, minlength=rows)[row] > ~finite
-    return np.where(unbounded, values.min(initial=0.0) if (values == -np.inf).any() else np.inf, rest)
+    return np.where(unbounded, -np.inf if (values == -np.inf).any() else np.inf, rest)
 
 
 def _bipartite(nodes: int, one: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
@@ -310,6 +314,6 @@ def _bipartite(nodes: int, one: NDArray[np.int32], other: NDArray[np.int32]) -> 
 
 def _disagree(place: Place) -> InvalidTable:
     return InvalidTable(
-        f"the tables contradict each other in how many people there are, among others at {place}. "
+        f"the tables contradict each other in how many people there are, among others at {place.full_name}. "
         "Nothing was attacked. Tables attacked together are of the same people."
     )

@@ -27,13 +27,11 @@ from scipy.special import bdtr, bdtrc, betaincc
 from tabulary.core.exact import exact_fraction, show_fraction
 from tabulary.errors import InvalidPrivacy
 from tabulary.suppress.crowd import Crowd
-from tabulary.suppress.terms import Terms
+from tabulary.suppress.terms import ROUNDING, Terms
 
 LARGEST_CELL = 1_500_000
 """Beyond this many people in a cell `people_needed` gives up: it tries them all."""
 
-# A deviation this little below ε counts as above it, as for the suppressor.
-_HAIR = 1e-9
 _BLOCK = 1 << 16
 
 
@@ -78,12 +76,12 @@ def unsafe_chance(crowd: Crowd, *, epsilon: object) -> float:
     r"""Return the exact probability that the count of a cell is not ε-semantically private once all cells are released.
 
     Then a person's posterior depends on his own cell alone: it is the sum of the Poisson-binomial weights of those
-    counts that move somebody in it by more than ε. A tie counts as more. The cells of a table are independent.
+    counts that move somebody in it by more than ε. A tie does not count as more. The cells of a table are independent.
 
     >>> round(unsafe_chance(Crowd([100], [0.3]), epsilon=0.5), 6)
-    0.001491
+    0.000694
     """
-    moved = crowd.deviation(crowd.chances) > float(_epsilon(epsilon)) - _HAIR
+    moved = crowd.deviation(crowd.chances) > float(_epsilon(epsilon)) + ROUNDING
     return min(1.0, float(np.exp(crowd.log_weights)[moved].sum()))
 
 
@@ -94,7 +92,7 @@ def release_chance(crowd: Crowd, *, epsilon: object, delta: object, decisions: i
     suppressor that computes releases it if `unsafe_chance` is at most δ/T, and there is no chance in that.
 
     >>> round(release_chance(Crowd([100], [0.3]), epsilon=0.5, delta=0.2, decisions=16), 3)
-    0.984
+    0.998
     """
     terms, parts = Terms(_epsilon(epsilon), _between(delta, "delta")), _whole(decisions, "decisions")
     unsafe = unsafe_chance(crowd, epsilon=epsilon)
@@ -127,10 +125,10 @@ def people_needed(probability: object, *, epsilon: object, chance: object, cells
     where Chernoff's e^(-N·KL) is small enough it can no longer be too large; below that all are tried, from the top.
 
     >>> people_needed(0.5, epsilon=0.2, chance=0.99, cells=100)
-    386
+    379
     """
     prior = float(_between(probability, "a prior probability"))
-    reach = (float(_epsilon(epsilon)) - _HAIR) * min(prior, 1 - prior)
+    reach = (float(_epsilon(epsilon)) + ROUNDING) * min(prior, 1 - prior)
     low, high = prior - reach, prior + reach
     allowed = _allowed(chance, cells)
     divergence = min(_divergence(low, prior), _divergence(high, prior))

@@ -1,9 +1,9 @@
 r"""Tilting: other odds under which the sums of a table are what is expected, and nothing else changes.
 
 Multiply the odds of everybody in row i by exp(α_i) and of everybody in column j by exp(β_j). Every table with row sums
-r and column sums c becomes exp(α·r + β·c) times as likely, so that the law *given the sums* is the one it was. The α and
-β at which the expected sums are the known ones make those sums likely, however far they lie from the prior: nothing
-underflows, and what lies far from a cell's tilted mean can be left out at a known price.
+r and column sums c becomes exp(α·r + β·c) times as likely, up to one constant for all, so that the law *given the sums*
+is the one it was. The α and β at which the expected sums are the known ones make those sums likely, however far they
+lie from the prior: nothing underflows, and what lies far from a cell's tilted mean can be left out at a known price.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.errors import InvalidTable
 from tabulary.suppress.crowd import Crowd
 
 # Any tilt is right; a poor one only costs time. So these are not tolerances of a result.
@@ -35,24 +34,6 @@ class TwoWay:
         """The number of rows and of columns."""
         rows, columns = self.lower.shape
         return rows, columns
-
-    def tightened(self) -> "TwoWay":
-        """Return the table with the bounds of each cell that follow from the sums and the other cells' bounds."""
-        lower, upper = self.lower.copy(), self.upper.copy()
-        while True:
-            before = int((upper - lower).sum())
-            for axis, sums in ((1, self.row_sums[:, None]), (0, self.column_sums[None, :])):
-                least, most = lower.sum(axis=axis, keepdims=True), upper.sum(axis=axis, keepdims=True)
-                lower, upper = (
-                    np.maximum(lower, sums - (most - upper)),
-                    np.minimum(upper, sums - (least - lower)),
-                )
-            if (lower > upper).any():
-                raise InvalidTable(
-                    "no table agrees with the sums and the released cells: they contradict each other."
-                )
-            if int((upper - lower).sum()) == before:
-                return TwoWay(self.crowds, lower, upper, self.row_sums, self.column_sums)
 
 
 @dataclass(frozen=True, eq=False)

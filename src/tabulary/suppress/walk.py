@@ -20,7 +20,7 @@ class Walk:
     Its stationary law is that of the tables given their sums: the product over cells of the weights of their crowds.
 
     One step draws a move, a table z whose sums are all zero, and then one of the tables T + t·z, t whole, that keep
-    the bounds, with probability proportional to its weight (a *heat bath*: no rejection, nothing to tune). The move is
+    the bounds, with probability proportional to its weight (a *heat bath*: no step is refused, nothing is tuned). The move is
     drawn without a look at T. So a step from T to T' and one back have the same lines and the same weights, and
     w(T) P(T, T') = w(T') P(T', T): the walk is reversible and its law stationary, whatever the moves. Weights along a
     line are products of log-concave ones, so they rise to one peak and fall.
@@ -36,8 +36,8 @@ class Walk:
     sets out on a given chordless cycle may follow it to the end, so each has a chance. In a table of which nothing is
     known they are the 2 × 2 moves; with a known diagonal of 3 × 3 the only one has six cells.
 
-    *More attributes.* Most moves swap some levels between two random cells: one person fewer in each and one more where
-    the swap leads. These alone may not connect tables that have upper bounds or known cells. So one move in four is
+    *More attributes.* Most moves swap a level between two random cells: one person fewer in each and one more where the
+    swap leads. These alone may not connect tables that have upper bounds or known cells. So one move in four is
     a sum of a geometric number of random members of a basis of all moves (`moves_basis`) and their opposites; any
     difference of two tables is such a sum, and has a chance in a single step.
 
@@ -54,6 +54,10 @@ class Walk:
         self.upper = known.upper.reshape(-1)[self.moving]
         self._known = known
         self._run: Callable[[Any, Integers, int, Records], None] = self._runner(basis[:, self.moving])
+
+    def states(self, tables: Integers) -> list[Integers]:
+        """Return the counts of the moving cells of each table: where walks set out from."""
+        return [np.ascontiguousarray(table.reshape(-1)[self.moving]) for table in tables]
 
     def run(self, table: Integers, stream: Any, *, records: int, sweeps: int = 1) -> Records:
         """Return the counts of the moving cells after every `sweeps` sweeps; `table`, which holds them, moves on."""

@@ -17,7 +17,15 @@ from tabulary.errors import InvalidColumn, InvalidPlan, InvalidTable, UnknownLev
 from tabulary.release import StagedFolder
 from tabulary.release.manifest import REPORT
 from tabulary.suppress.contributions import Contributions
-from tabulary.suppress.files import CSV_NAME, JSON_NAME, json_bytes, prior_of, read_table, table_csv_bytes
+from tabulary.suppress.files import (
+    CSV_NAME,
+    JSON_NAME,
+    check_names,
+    json_bytes,
+    prior_of,
+    read_table,
+    table_csv_bytes,
+)
 from tabulary.suppress.priors import fit_prior
 from tabulary.suppress.table import SuppressedTable
 
@@ -75,6 +83,8 @@ class Source:
         columns = [_Column(name, found[name], self.levels.get(name), in_order) for name in self.by]
         domain = Domain({column.name: column.levels for column in columns})
         domain.check_cells(domain.attributes)
+        # What could not be written down is refused before anything is decided.
+        check_names(domain)
         return domain, np.ravel_multi_index([column.codes for column in columns], domain.shape)
 
 

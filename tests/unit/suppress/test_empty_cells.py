@@ -68,4 +68,6 @@ def test_without_empty_cells_the_fewest_are_those_of_the_smallest_pattern(case):
     primary = case[0] & (np.cumsum(case[0]).reshape(case[0].shape) <= 4)
     needed = smallest_pattern(primary.shape, primary)
     for most in range(primary.size + 1):
-        assert protected_by(cells(primary), frozenset(), primary.shape, most) == (needed is not None and most >= needed)
+        assert protected_by(cells(primary), frozenset(), primary.shape, most) == (
+            needed is not None and most >= needed
+        )

@@ -38,7 +38,9 @@ def test_the_ends_are_the_least_and_largest_values_in_all_whole_tables(case):
     for table in tables:
         for name, size in zip(table.domain.attributes, table.domain.shape, strict=True):
             shape["abc".index(name)] = size
-    possible = [each for each in fillings(total, tuple(shape)) if agrees(each, tables) and crowded(each, tables)]
+    possible = [
+        each for each in fillings(total, tuple(shape)) if agrees(each, tables) and crowded(each, tables)
+    ]
     for interval in found(*tables):
         shown = {int(projected(each, interval.place.attributes)[interval.place.index]) for each in possible}
         assert interval.whole == (min(shown), max(shown))
@@ -54,7 +56,10 @@ def test_a_proof_adds_up_to_the_number(case):
     for interval in found(*tables):
         for proof in interval.proofs:
             assert interval.disclosed
-            assert sum((t.coefficient * value_of(t, tables) for t in proof.terms), Fraction(0)) == interval.whole[0]
+            assert (
+                sum((t.coefficient * value_of(t, tables) for t in proof.terms), Fraction(0))
+                == interval.whole[0]
+            )
         # Where whole numbers are not what makes it certain, there is a proof.
         assert bool(interval.proofs) == (interval.lower == interval.upper)
 
@@ -63,24 +68,71 @@ def test_a_proof_adds_up_to_the_number(case):
 @settings(max_examples=40, deadline=None)
 def test_in_one_two_way_table_linear_ends_are_whole(rows, columns, data):
     cells = rows * columns
-    counts = np.reshape(data.draw(st.lists(st.integers(0, 9), min_size=cells, max_size=cells)), (rows, columns))
+    counts = np.reshape(
+        data.draw(st.lists(st.integers(0, 9), min_size=cells, max_size=cells)), (rows, columns)
+    )
     mask = np.reshape(data.draw(st.lists(st.booleans(), min_size=cells, max_size=cells)), (rows, columns))
-    people = counts + np.reshape(data.draw(st.lists(st.integers(0, 3), min_size=cells, max_size=cells)), counts.shape)
+    people = counts + np.reshape(
+        data.draw(st.lists(st.integers(0, 3), min_size=cells, max_size=cells)), counts.shape
+    )
     for interval in found(two_way(counts, mask, people=people)):
         assert interval.whole == (interval.lower, interval.upper)
 
 
 def test_whole_ends_may_be_tighter_than_linear_ones():
-    # x₁ + x₂, x₂ + x₃ and x₁ + x₃ are at most 1: their sum is at most 3/2, and at most 1 in whole numbers.
+    # x₁ + x₂, x₂ + x₃, x₁ + x₃ are at most 1, so their sum is at most 3/2; at most 1 in whole numbers. And twice that.
+    leaves = [f"{kind}{number}" for kind in "xs" for number in range(1, 7)]
+    sets = {
+        "p": "x1 x2 s1",
+        "q": "x2 x3 s2",
+        "r": "x1 x3 s3",
+        "u": "x4 x5 s4",
+        "v": "x5 x6 s5",
+        "w": "x4 x6 s6",
+    }
     parts, tables = {}, []
-    leaves = ["x1", "x2", "x3", "s1", "s2", "s3"]
-    for name, members in {"p": "x1 x2 s1", "q": "x2 x3 s2", "r": "x1 x3 s3", "t": "x1 x2 x3"}.items():
+    for name, members in {**sets, "half": "x1 x2 x3", "all": "x1 x2 x3 x4 x5 x6"}.items():
         parts[name] = members.split()
         parts[f"not {name}"] = [leaf for leaf in leaves if leaf not in parts[name]]
-        counts = [NAN if name == "t" else 1, NAN]
+        counts = [1 if name in sets else NAN, NAN]
         tables.append(SuppressedTable(Domain({"level": [name, f"not {name}"]}), counts))
-    wanted = next(each for each in found(*tables, parts={"level": parts}) if each.place.levels == ("t",))
-    assert (wanted.lower, wanted.upper, wanted.whole) == (0, 1.5, (0, 1))
+    wanted = {each.place.levels[0]: each for each in found(*tables, parts={"level": parts})}
+    assert (wanted["half"].lower, wanted["half"].upper, wanted["half"].whole) == (0, 1.5, (0, 1))
+    assert (wanted["all"].lower, wanted["all"].upper, wanted["all"].whole) == (0, 3, (0, 2))
+
+
+def test_people_known_in_another_table_bound_a_cell():
+    counts = hidden(np.full((2, 2), NAN), {"b": [5, 5]})
+    people = hidden([NAN, NAN], people=[3, 30])
+    assert [each.whole for each in found(counts, people)][:4] == [(0, 3), (0, 3), (2, 5), (2, 5)]
+
+
+def test_people_of_several_tables_are_the_same_people():
+    # One person for each pair of levels: they stand in the cells of even parity, or in those of odd.
+    pairs = [
+        SuppressedTable(
+            Domain({one: range(2), other: range(2)}), np.full((2, 2), NAN), people=np.ones((2, 2))
+        )
+        for one, other in ("ab", "bc", "ac")
+    ]
+    counts = np.full((2, 2, 2), NAN)
+    counts[0, 0, 0] = 1
+    for each in found(hidden(counts), *pairs):
+        if each.place.table == 0:
+            assert each.whole == ((0, 1) if sum(each.place.index) % 2 == 0 else (0, 0))
+
+
+def test_tables_that_agree_in_pairs_may_contradict_together():
+    # a is b, b is c, and a is not c.
+    same, different = np.eye(2), 1 - np.eye(2)
+    tables = [
+        SuppressedTable(Domain({one: range(2), other: range(2)}), counts)
+        for (one, other), counts in (("ab", same), ("bc", same), ("ac", different))
+    ]
+    for pair in (tables[:2], tables[1:], tables[::2]):
+        assert found(*pair) == ()
+    with pytest.raises(InvalidTable, match="contradict"):
+        found(*tables)
 
 
 def test_two_tables_give_away_what_each_hides():
@@ -107,7 +159,7 @@ def test_the_difference_of_two_cuts_of_an_attribute_is_a_cell():
     (proof,) = one.proofs
     assert proof.identity
     assert proof.tables == (0, 1)
-    assert str(proof) == "[0-17] (table 1) - [0-14] (table 2)"
+    assert str(proof) == "[age 0-17] (table 1) - [age 0-14] (table 2)"
 
 
 def test_what_a_table_does_not_bound_is_unbounded():

@@ -144,6 +144,8 @@ def test_a_disclosed_cell_is_marked_in_words_and_says_which_table_it_needs(toget
     assert "follows exactly: 11" in text
     assert "exactly with adults" in text.replace("exactlywith", "exactly with")
     assert "with district" in text
+    # And how: a sum of published numbers.
+    assert re.search(r"0-17, north is 11 = \[.*table 2", text)
     assert together.count('class="disclosed"') == 6
     assert text.count("Published numbers, and between which values") == 2
 

@@ -21,7 +21,7 @@ from tabulary.errors import (
     TabularyError,
     UnknownLevel,
 )
-from tabulary.suppress import People, SimulatableTable, SuppressedTable, simulatable
+from tabulary.suppress import People, SimulatableTable, SuppressedTable, replay, simulatable
 from tabulary.suppress.inputs import read_people
 from tabulary.suppress.known import Cell
 from tabulary.suppress.suppressor import NO_SAFE_BINNING, TABLE
@@ -183,6 +183,36 @@ def test_an_order_may_be_given_by_position_or_by_labels():
         simulatable(tb.Table(DOMAIN, PEOPLE), COUNTS, 0.45, order=[("red", "dark")])
     with pytest.raises(InvalidPlan, match="one level of each of 'eye', 'hair'"):
         simulatable(tb.Table(DOMAIN, PEOPLE), COUNTS, 0.45, order=[("blue",)])
+
+
+def test_a_three_way_table_is_decided_with_the_chain_where_three_attributes_are_parted():
+    people, counts = np.full((2, 2, 2), 60), np.array([[[27, 21], [23, 21]], [[25, 26], [31, 26]]])
+    three_way = simulatable(people, counts, 0.45)
+    assert three_way.counts.tolist() == counts.tolist()
+    assert list(three_way.sums) == [(), ("row",), ("column",), ("layer",)]
+    samplers = {decision.asked: decision.sampler for decision in three_way.decisions}
+    assert samplers["column: 1 apart from 2"] == "exact"
+    assert samplers["layer: 1 apart from 2"] == "chain"
+    simulated = [decision for decision in three_way.decisions if decision.sampler == "chain"]
+    draws = three_way.terms.draws(27)
+    assert {decision.draws for decision in simulated} == {draws} == {663}
+    assert all(decision.error > 0 for decision in simulated)
+    assert any("r_hat" in decision.diagnostics for decision in simulated)
+    assert three_way.promised_delta == pytest.approx(0.2 + sum(decision.error for decision in simulated))
+    text = json.dumps(three_way.describe(), allow_nan=False)
+    assert replay(SimulatableTable.from_description(json.loads(text))).ok
+
+
+def test_the_chain_may_be_asked_for():
+    chained = simulatable([[60, 50, 55], [70, 80, 60]], [[25, 20, 25], [31, 40, 30]], 0.45, sampler="chain")
+    assert {decision.sampler for decision in chained.decisions} == {"exact", "chain", "none"}
+    assert [d.asked for d in chained.decisions if d.sampler == "exact"] == ["the total"]
+    assert not chained.suppressed.any()
+
+
+def test_the_exact_program_alone_refuses_a_three_way_table():
+    with pytest.raises(InvalidTable, match="chain"):
+        simulatable(np.full((2, 2, 2), 60), np.full((2, 2, 2), 27), 0.45, sampler="exact")
 
 
 # ---- what it takes --------------------------------------------------------------------------------------------------

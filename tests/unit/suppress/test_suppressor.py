@@ -339,6 +339,23 @@ def test_a_cell_that_follows_from_what_is_released_is_no_question():
     assert [question for question, _, _ in sampler.asked] == [Split(0, 0, 1), Split(1, 0, 1), Cell((0, 0))]
 
 
+def test_a_cell_that_follows_from_others_released_after_it_is_not_left_out():
+    # Of the four cells the first alone is called unsafe; the second, once it is released, gives the first away.
+    class FirstIsUnsafe(Scripted):
+        def answers(self, known, question, *, draws, coins):
+            first = Scripted(1.0) if question == Cell((0, 0)) else Scripted()
+            return first.answers(known, question, draws=draws, coins=coins)
+
+    decisions = cell_decisions(small_people(), TERMS, FirstIsUnsafe())
+    assert [(d.question.index, d.reason) for d in decisions] == [
+        ((0, 0), UNSAFE),
+        ((0, 1), SAFE),
+        ((1, 0), FOLLOWS),
+        ((1, 1), FOLLOWS),
+        ((0, 0), FOLLOWS),
+    ]
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     people=st.lists(st.integers(0, 3), min_size=6, max_size=6),
@@ -393,6 +410,14 @@ def test_the_answers_for_the_total_are_those_of_everyone_added_up(number, prior)
             posterior = p * (others[value - 1] if value else 0.0) / weights[value]
             worst = max(worst, abs(1 - posterior / p), abs(1 - (1 - posterior) / (1 - p)))
         assert answers.deviation[value] == pytest.approx(worst, abs=1e-9)
+
+
+def test_totals_that_are_left_out_are_in_the_error():
+    people = People.of(EYE_HAIR, np.full((2, 2), 400), 0.4)
+    answers = total_answers(people)
+    assert answers.values.size < 400
+    assert answers.probability.sum() + answers.error == pytest.approx(1, abs=1e-12)
+    assert 0 < answers.error < 1e-15
 
 
 def test_a_table_of_nobody_is_published():
