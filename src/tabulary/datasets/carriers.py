@@ -40,7 +40,7 @@ def carriers(rows: int = 10, columns: int = 10, *, people: int | None = None, se
         number = np.minimum(number + arriving, _LARGEST)
     chance = np.broadcast_to(draw.uniform(_LOWEST, _HIGHEST, columns).round(2), (rows, columns))
     domain = Domain({"row": range(1, rows + 1), "column": range(1, columns + 1)})
-    number = number.reshape(rows, columns)
+    sizes = number.reshape(rows, columns)
     return Dataset(
         name="carriers",
         title="Carriers of a gene in made-up groups",
@@ -48,7 +48,7 @@ def carriers(rows: int = 10, columns: int = 10, *, people: int | None = None, se
         corrections=(),
         notes=("These people do not exist.",),
         meanings={"row": "a public attribute", "column": "another, on which the chance depends"},
-        table=Table(domain, draw.binomial(number, chance)),
-        people=Table(domain, number),
+        table=Table(domain, draw.binomial(sizes, chance)),
+        people=Table(domain, sizes),
         probability=Table(domain, chance.astype(np.float64)),
     )

@@ -8,10 +8,11 @@ person, that of differential privacy what somebody learns who knows everybody el
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tabulary.core.domain import MAX_CELLS
 from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
 from tabulary.datasets import Dataset
@@ -79,7 +80,7 @@ def against_noise(
     return tuple(found)
 
 
-def _suppressed(truth: Table, shown: np.ndarray) -> Distortion:
+def _suppressed(truth: Table, shown: NDArray[np.float64]) -> Distortion:
     published = ~np.isnan(shown)
     errors = (shown - truth.counts)[published]
     return Distortion(
@@ -96,9 +97,14 @@ def _perturbed(
 ) -> Distortion:
     attributes = truth.domain.attributes
     # The linear program keeps the codes that stand for no level at zero; plain cells need no program.
-    ends = {"reconstruct": "lp", "rounding": "nearest"} if name == "fourier" else {"reconstruct": "none"}
+    coded = name == "fourier"
     made = plan(
-        truth.domain, f"[{' '.join(attributes)}]", privacy=privacy, mechanism=name, max_cells=MAX_CELLS, **ends
+        truth.domain,
+        f"[{' '.join(attributes)}]",
+        privacy=privacy,
+        mechanism=name,
+        reconstruct="lp" if coded else "none",
+        rounding="nearest" if coded else "none",
     )
     errors = np.empty((repetitions, truth.domain.size))
     for repetition in range(repetitions):
@@ -116,6 +122,6 @@ def _perturbed(
     )
 
 
-def _far_off(errors: np.ndarray, truth: np.ndarray) -> Proportion:
+def _far_off(errors: NDArray[np.float64], truth: NDArray[Any]) -> Proportion:
     far = np.abs(errors) > _FAR * truth
     return Proportion(int(far.sum()), max(1, far.size))

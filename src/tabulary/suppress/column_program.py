@@ -41,7 +41,7 @@ class ColumnProgram:
         self._table = self._arranged(known.tightened())
         tilt = Tilt.of(self._table)
         self._theta, self._cut = tilt.theta, _first_cut(tilt)
-        self._made: dict[float, list[Column]] = {}
+        self._made: dict[tuple[int, float], Column] = {}
         self._asked: Asked | None = None
         if isinstance(question, Cell):
             self._asked = OneCell(0 if rows is None else question.index[rows], question.index[columns])
@@ -58,19 +58,25 @@ class ColumnProgram:
     @cached_property
     def cost(self) -> float:
         """Roughly how many elementary operations it takes; `inf` if there is no room."""
+        rows = len(self._table.crowds)
+        # One column that there is no room for is enough to know.
+        if any(
+            rows * self._column(j, self._cut).fillings > _ROOM for j in range(len(self._table.column_sums))
+        ):
+            return math.inf
         columns = self._columns(self._cut)
         fillings = np.array([column.fillings for column in columns])
         widths = np.array([column.widths for column in columns], dtype=np.float64)
-        rows = widths.shape[1]
         # The sums of a row over half of the columns spread as the square root of their number, not as the number.
         half = np.sqrt((widths**2).sum(axis=0) / 2)
         spans = np.minimum(1 + (widths - 1).sum(axis=0), widths.max(axis=0) + half)
         states = float(np.delete(spans, np.argmax(spans)).prod())
         work = states * fillings.sum() * (2 + np.log2(len(columns)))
-        room = max(states, rows * float(fillings.max()))
-        if self._asked is not None and room <= _ROOM:
+        room = states
+        if self._asked is not None:
             targets, besides, space = self._asked.work(columns, cut=self._cut)
-            work += targets * fillings.sum() * (rows + 1) + besides
+            kinds = np.array([[crowd.people.size for crowd in self._crowds(j)] for j in range(len(columns))])
+            work += targets * (fillings.sum() * (rows + 1) + (kinds * widths).sum()) + besides
             room = max(room, rows * targets, space)
         return float(work) if room <= _ROOM else math.inf
 
@@ -123,20 +129,15 @@ class ColumnProgram:
         return [of_row[column] for of_row in self._table.crowds]
 
     def _columns(self, cut: float) -> list[Column]:
-        # What the cost was estimated from is what the program begins with.
-        if cut not in self._made:
-            self._made[cut] = [
-                Column.of(
-                    self._crowds(j),
-                    self._table.lower[:, j],
-                    self._table.upper[:, j],
-                    self._theta[:, j],
-                    int(total),
-                    cut=cut,
-                )
-                for j, total in enumerate(self._table.column_sums)
-            ]
-        return self._made[cut]
+        return [self._column(j, cut) for j in range(len(self._table.column_sums))]
+
+    def _column(self, j: int, cut: float) -> Column:
+        # Those that the cost was estimated from are those that the program begins with.
+        if (j, cut) not in self._made:
+            bounds = self._table.lower[:, j], self._table.upper[:, j]
+            total = int(self._table.column_sums[j])
+            self._made[j, cut] = Column.of(self._crowds(j), *bounds, self._theta[:, j], total, cut=cut)
+        return self._made[j, cut]
 
     # ---- the law, and how far it may be from the true one
 
@@ -163,7 +164,9 @@ class ColumnProgram:
         error += inquiry.missed
         possible = law > 0
         probability = law[possible] / law.sum()
-        uncertain = np.minimum(1.0, error / ((1 - error) * probability)) if error < 1 else np.ones(probability.size)
+        uncertain = (
+            np.minimum(1.0, error / ((1 - error) * probability)) if error < 1 else np.ones(probability.size)
+        )
         deviation = np.zeros(probability.size)
         for crowd, by in moved:
             deviation = np.maximum(deviation, _at_most(crowd, by[possible], uncertain))

@@ -7,7 +7,7 @@ knows that no count is below zero knows a suppressed cell exactly if it is on no
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import inf
 
@@ -29,8 +29,7 @@ def exposed(pattern: Edges, empty: Edges) -> Edges:
     >>> sorted(exposed(square, frozenset({(0, 0), (1, 1)})))
     []
     """
-    walks = _Walks(pattern, pattern, empty)
-    return frozenset(cell for cell in pattern if walks.back(cell))
+    return frozenset(_stuck(pattern, pattern, empty))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -41,7 +40,7 @@ def protected_by(
 
     `empty` are the cells that are empty, suppressed or not. Whatever protects an exposed cell has a step out of what
     can be reached from it, and each such step is tried. A guess is taken when walks back, one after another, are few
-    enough, and dropped when the walk of one cell needs too many cells, or too many rows or columns hold a single cell.
+    enough, and dropped when one walk needs too many cells, or too many rows or columns hold a single cell.
     Exponential at worst: after `steps` guesses the search is given up.
 
     >>> corner, empty = frozenset({(0, 0)}), frozenset({(0, 0)})
@@ -73,6 +72,11 @@ def _table(used: Edges, shape: tuple[int, int], more: int) -> Edges:
 
 class _GivenUp(Exception):
     """The search took too many steps."""
+
+
+def _stuck(cells: Iterable[Edge], pattern: Edges, empty: Edges) -> Iterator[Edge]:
+    walks = _Walks(pattern, pattern, empty)
+    return (cell for cell in cells if walks.back(cell))
 
 
 class _Walks:
@@ -109,6 +113,8 @@ class _Walks:
         waiting = deque([start])
         while waiting:
             here = waiting.popleft()
+            if here == end:
+                break
             for there, price, cell in self._from.get(here, ()):
                 if cell != without and best[here] + price < best.get(there, inf):
                     best[there] = best[here] + price
@@ -136,15 +142,14 @@ class _Search:
             raise _GivenUp
         if self._lonely(pattern) > more:
             return False
-        walks = _Walks(pattern, self._every - refused, self._empty)
-        needs, stuck = max(((walks.back(cell), cell) for cell in self._primary), default=(0, None))
-        if not needs or stuck is None:
+        stuck = list(_stuck(self._primary, pattern, self._empty))
+        if not stuck:
             return True
-        if needs > more:
+        if _Walks(pattern, self._every - refused, self._empty).back(stuck[0]) > more:
             return False
-        if self._one_after_another(pattern, refused, more):
+        if self._one_after_another(stuck, pattern, refused, more):
             return True
-        for cell in self._ways_out(stuck, pattern):
+        for cell in self._ways_out(stuck[0], pattern):
             if cell in refused:
                 continue
             if self.completes(pattern | {cell}, more - 1, refused):
@@ -160,17 +165,13 @@ class _Search:
             needed = max(needed, sum(number[cell[axis]] == 1 for cell in self._primary))
         return needed
 
-    def _one_after_another(self, pattern: Edges, refused: Edges, more: int) -> bool:
+    def _one_after_another(self, stuck: list[Edge], pattern: Edges, refused: Edges, more: int) -> bool:
         most = len(pattern) + more
-        walks = _Walks(pattern, self._every - refused, self._empty)
-        for cell in self._primary:
-            price = walks.back(cell)
-            if price:
-                if len(pattern) + price > most:
-                    return False
-                pattern |= walks.cheapest(cell)
-                walks = _Walks(pattern, self._every - refused, self._empty)
-        return True
+        for cell in stuck:
+            pattern |= _Walks(pattern, self._every - refused, self._empty).cheapest(cell)
+            if len(pattern) > most:
+                return False
+        return not any(_stuck(stuck, pattern, self._empty))
 
     def _ways_out(self, stuck: Edge, pattern: Edges) -> Iterator[Edge]:
         """Yield the cells that lead on from where the walk of an exposed cell ends, up or, if it is not empty, down.

@@ -34,12 +34,13 @@ class Exact:
 
         e = τ / (Q(R, E) + τ),
 
-    a number that is computed: the `error` of what comes back, below 1e-9. Given an answer v as well, the two laws differ
-    by Q(not E | R, v) ≤ Q(not E | R) / Q(v | R), where Q(v | R) ≥ (1 - e) q(v) if v has probability q(v) in the computed
-    law: by e / ((1 - e) q(v)) at most. That moves |1 - posterior/prior| by no more than itself divided by the smaller of
-    prior and 1 - prior. `deviation` includes it: it is an upper bound, and unsafe(ε) + error bounds the probability of
-    an unsafe answer from above. Up to 32 values are never cut, so that small tables have no error. Rounding is not in
-    the bound: sums of non-negative numbers lose about 1e-12 of themselves, and the weights of 10,000 people 1e-11.
+    a number that is computed: the `error` of what comes back, below 1e-9. Given an answer v as well, the two laws
+    differ by Q(not E | R, v) ≤ Q(not E | R) / Q(v | R), where Q(v | R) ≥ (1 - e) q(v) if v has probability q(v) in the
+    computed law: by e / ((1 - e) q(v)) at most. That moves |1 - posterior/prior| by no more than itself divided by the
+    smaller of prior and 1 - prior. `deviation` includes it: it is an upper bound, and unsafe(ε) + error bounds the
+    probability of an unsafe answer from above. Up to 32 values are never cut, so that small tables have no error.
+    Rounding is not in the bound: sums of non-negative numbers lose about 1e-12 of themselves, and the weights of
+    10,000 people 1e-11.
 
     Public throughout: no private value is read, no coin is tossed but in `draw`. Cost: `cost`.
 
@@ -50,7 +51,7 @@ class Exact:
     >>> known = Known.table(people, (np.array([14, 17]), np.array([9, 22])))
     >>> answers = Exact().answers(known, Cell((0, 0)), draws=0, coins=Coins(""))
     >>> int(answers.values[answers.probability.argmax()]), round(answers.unsafe(0.5), 4), answers.error
-    (6, 0.0718, 0.0)
+    (6, 0.1621, 0.0)
     """
 
     name = "exact"

@@ -15,6 +15,9 @@ from tabulary.suppress.table import SuppressedTable
 
 Mask = NDArray[np.bool_]
 
+MAX_SUPPRESSED = 60
+"""The most suppressed cells of a table whose sensitive ones are guessed."""
+
 MAX_STEPS = 5_000
 """How many partial guesses are looked at before the enumeration is given up."""
 
@@ -133,8 +136,8 @@ def primary_sets(
 
     The search decides cell by cell and gives up a partial guess when no table is left (bounds passed along the sums,
     then a program) or when even with all undecided cells sensitive and empty fewer cells would have been enough.
-    Exponential at worst; after `steps` partial guesses it raises `TooManyCells`. Of several tables all numbers count,
-    but the rule is used on the one table only.
+    Exponential at worst: beyond `MAX_SUPPRESSED` cells, or `steps` partial guesses, it raises `TooManyCells`. Of
+    several tables all numbers count, but the rule is used on the one table only.
 
     Post-processing: reads published numbers only.
 
@@ -193,6 +196,11 @@ class _Search:
             for number, place in enumerate(published.unknown.places)
             if place.table == table and place.attributes == self.asked.domain.attributes
         }
+        if len(self.numbers) > MAX_SUPPRESSED:
+            raise TooManyCells(
+                f"table {table + 1} has {len(self.numbers):,} suppressed cells; which of them were the sensitive ones "
+                f"is looked for among {MAX_SUPPRESSED} at most. Leave out the rule to see what follows without it."
+            )
         self.graph = _with_both_sums(self.asked)
         self.printed_empty = frozenset(tuple(map(int, cell)) for cell in np.argwhere(self.asked.counts == 0))
         self.taken = 0

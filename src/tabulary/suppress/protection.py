@@ -111,6 +111,12 @@ def deviations(problem: Problem, pattern: Mask) -> tuple[Floats, Floats]:
     attacker = LinearAttacker(problem, pattern)
     down, up = np.zeros(pattern.size), np.zeros(pattern.size)
     for cell in map(int, np.flatnonzero(pattern)):
-        up[cell] = attacker.reach(cell, up=True)
-        down[cell] = attacker.reach(cell, up=False)
+        up[cell] = _snapped(attacker.reach(cell, up=True), attacker.slack)
+        down[cell] = _snapped(attacker.reach(cell, up=False), attacker.slack)
     return down.reshape(pattern.shape), up.reshape(pattern.shape)
+
+
+def _snapped(deviation: float, slack: float) -> float:
+    """Return the whole number that a deviation cannot be told from, or itself."""
+    near = float(np.round(deviation))
+    return near if np.isfinite(near) and abs(deviation - near) <= slack else deviation

@@ -20,8 +20,8 @@ class Walk:
     Its stationary law is that of the tables given their sums: the product over cells of the weights of their crowds.
 
     One step draws a move, a table z whose sums are all zero, and then one of the tables T + t·z, t whole, that keep
-    the bounds, with probability proportional to its weight (a *heat bath*: no step is refused, nothing is tuned). The move is
-    drawn without a look at T. So a step from T to T' and one back have the same lines and the same weights, and
+    the bounds, with probability proportional to its weight (a *heat bath*: no step is refused, nothing is tuned). The
+    move is drawn without a look at T. So a step from T to T' and one back have the same lines and the same weights, and
     w(T) P(T, T') = w(T') P(T', T): the walk is reversible and its law stationary, whatever the moves. Weights along a
     line are products of log-concave ones, so they rise to one peak and fall.
 

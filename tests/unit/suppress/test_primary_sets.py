@@ -146,6 +146,8 @@ def test_too_many_guesses_are_refused():
     table = two_way(np.full((6, 6), 7), True)
     with pytest.raises(TooManyCells, match="more than 50 partial guesses"):
         found(table, Threshold(5), steps=50)
+    with pytest.raises(TooManyCells, match="table 1 has 64 suppressed cells"):
+        found(two_way(np.full((8, 8), 7), True), Threshold(5))
 
 
 def test_progress_is_told():
