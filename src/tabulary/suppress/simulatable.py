@@ -27,7 +27,6 @@ from tabulary.suppress.suppressor import (
     Progress,
     grouped_domain,
     proceed,
-    tightened,
 )
 from tabulary.suppress.table import SuppressedTable
 from tabulary.suppress.terms import Index, Terms, people_description, people_from
@@ -304,7 +303,8 @@ def published(
 
 def _deviations(known: Known, terms: Terms, choose: Chooser) -> NDArray[np.float64]:
     """Return how far anyone's probability moved in each cell, as a share of what it was."""
-    lower, upper = tightened(known)
+    narrow = known.tightened()
+    lower, upper = narrow.lower, narrow.upper
     known = replace(known, lower=lower, upper=upper)
     moved = np.zeros(known.shape)
     if (lower == upper).all():

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidTable, NotCertified
+from tabulary.errors import NotCertified
 from tabulary.suppress.answers import Answers, TableSampler
 from tabulary.suppress.binning import joined_label, next_split
 from tabulary.suppress.coins import Coins
@@ -232,8 +231,8 @@ def implied_answer(known: Known, question: Question) -> int | None:
     3
     """
     if isinstance(question, Cell):
-        lower, upper = tightened(known)
-        least, most = int(lower[question.index]), int(upper[question.index])
+        narrow = known.tightened()
+        least, most = int(narrow.lower[question.index]), int(narrow.upper[question.index])
     else:
         total = int(known.sums[question.axis][question.group])
         first, last = known.groups[question.axis][question.group]
@@ -265,25 +264,6 @@ def grouped_domain(domain: Domain, groups: tuple[tuple[Range, ...], ...]) -> Dom
 
 def _slab(people: People, axis: int, levels: Range) -> Block:
     return tuple(levels if other == axis else (0, number) for other, number in enumerate(people.shape))
-
-
-def tightened(known: Known) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bounds of the cells that follow from the sums, one sum at a time, until none moves any more."""
-    lower, upper = known.lower, known.upper
-    while True:
-        low, high = lower, upper
-        for axis, sums in enumerate(known.sums):
-            others = tuple(other for other in range(lower.ndim) if other != axis)
-            total = np.expand_dims(sums, others)
-            high = np.minimum(high, low + total - low.sum(axis=others, keepdims=True))
-            low = np.maximum(low, high + total - high.sum(axis=others, keepdims=True))
-        if (low > high).any():
-            raise InvalidTable(
-                "what is known of the table contradicts itself: no table has these sums and cells."
-            )
-        if (low == lower).all() and (high == upper).all():
-            return lower, upper
-        lower, upper = low, high
 
 
 def _unsafe_draws(answers: Answers, epsilon: float, draws: int, coins: Coins) -> int:
