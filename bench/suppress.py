@@ -2,7 +2,7 @@
 
 Both solve the model of Fischetti & Salazar for a two-way table whose sums are published: the cheapest set of suppressed
 cells such that an attacker's interval for each sensitive cell reaches its protection levels. Ours is
-`tabulary.suppress.classical`, branch and cut, with the attacker's linear program as a last check. The peer is one mixed
+`tb.suppress.classical`, branch and cut, with the attacker's linear program as a last check. The peer is one mixed
 integer program for HiGHS, as it can be written down at once: a 0-1 variable for each cell, and for each sensitive cell
 and direction a table of deviations whose lines sum to zero, within what is suppressed. Its bounds are as tight as they
 can be, no room being above the level that is asked for.
@@ -27,10 +27,10 @@ from bench.report import line
 from tabulary import datasets
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.suppress.classical import Suppression, classical
-from tabulary.suppress.problem import lines
-from tabulary.suppress.rules import Levels, Threshold
-from tabulary.suppress.simulatable import SimulatableTable, simulatable
+from tabulary.suppress.agency.classical import Suppression, classical
+from tabulary.suppress.agency.problem import lines
+from tabulary.suppress.agency.rules import Levels, Threshold
+from tabulary.suppress.deciding.simulatable import SimulatableTable, simulatable
 
 LIMIT = 5
 SHARE = 0.1

@@ -13,10 +13,10 @@ from scipy import stats
 
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidTable
-from tabulary.suppress.answers import Answers
-from tabulary.suppress.crowd import Crowd
-from tabulary.suppress.known import Cell, Known, Question, Split
-from tabulary.suppress.people import People
+from tabulary.suppress.laws.answers import Answers
+from tabulary.suppress.laws.crowd import Crowd
+from tabulary.suppress.laws.known import Cell, Known, Question, Split
+from tabulary.suppress.laws.people import People
 
 # ---- every table ----------------------------------------------------------------------------------------------------
 

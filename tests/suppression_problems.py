@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tabulary.suppress.problem import Problem
-from tabulary.suppress.rules import Levels
+from tabulary.suppress.agency.problem import Problem
+from tabulary.suppress.agency.rules import Levels
 
 FARTHEST = 4
 """No cell of these problems deviates by more, so that all deviations of whole numbers can be listed."""

@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.suppress.answers import Answers, Posterior
-from tabulary.suppress.crowd import Crowd
-from tabulary.suppress.custodian import Custodian
-from tabulary.suppress.known import Known
-from tabulary.suppress.people import People
-from tabulary.suppress.suppressor import Proceedings, asked_block, proceed
-from tabulary.suppress.terms import Terms
+from tabulary.suppress.deciding.custodian import Custodian
+from tabulary.suppress.deciding.suppressor import Proceedings, asked_block, proceed
+from tabulary.suppress.deciding.terms import Terms
+from tabulary.suppress.laws.answers import Answers, Posterior
+from tabulary.suppress.laws.crowd import Crowd
+from tabulary.suppress.laws.known import Known
+from tabulary.suppress.laws.people import People
 from tests.suppressed_tables import law, priors, true_answers, true_marginals
 
 

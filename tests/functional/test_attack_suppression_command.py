@@ -7,7 +7,7 @@ import typer
 import tabulary as tb
 from docs import build
 from tabulary.cli.app import app, run
-from tabulary.suppress.files import json_bytes, read_table
+from tabulary.suppress.pages.files import json_bytes, read_table
 from tabulary.suppress.table import SuppressedTable
 from tests.functional.test_examples_in_the_docs import _run_commands, blocks
 

@@ -10,7 +10,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.cli.app import run
-from tabulary.suppress.files import read_table
+from tabulary.suppress.pages.files import read_table
 from tests.functional.test_examples_in_the_docs import _run_commands, blocks
 
 HOW_TO = "docs/how-to/suppress-cells.md"

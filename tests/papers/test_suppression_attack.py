@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import binom
 
 from tabulary.core.domain import Domain
-from tabulary.suppress.attacker import attack
-from tabulary.suppress.pattern import smallest_pattern
-from tabulary.suppress.primary_sets import primary_sets
-from tabulary.suppress.published import Published
-from tabulary.suppress.rules import Threshold
+from tabulary.suppress.agency.pattern import smallest_pattern
+from tabulary.suppress.agency.rules import Threshold
+from tabulary.suppress.attacker.attack import attack
+from tabulary.suppress.attacker.primary_sets import primary_sets
+from tabulary.suppress.attacker.published import Published
 from tabulary.suppress.table import SuppressedTable
 
 DOMAIN = Domain({"eye": ["blue", "not blue"], "hair": ["blonde", "brown", "black"]})

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tabulary import datasets
-from tabulary.suppress.advice import advice
-from tabulary.suppress.crowd import Crowd
-from tabulary.suppress.people import People
-from tabulary.suppress.theorems import (
+from tabulary.suppress.deciding.advice import advice
+from tabulary.suppress.deciding.theorems import (
     breach_bound,
     full_release_bound,
     people_needed,
@@ -21,6 +19,8 @@ from tabulary.suppress.theorems import (
     release_chance,
     unsafe_chance,
 )
+from tabulary.suppress.laws.crowd import Crowd
+from tabulary.suppress.laws.people import People
 
 # ---- the printed examples -------------------------------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.errors import InvalidTable
-from tabulary.suppress.chain import Chain
-from tabulary.suppress.coins import Coins
-from tabulary.suppress.exact import Exact
-from tabulary.suppress.known import Cell, Known, Split
-from tabulary.suppress.matching import Matching
+from tabulary.suppress.laws.chain import Chain
+from tabulary.suppress.laws.coins import Coins
+from tabulary.suppress.laws.exact import Exact
+from tabulary.suppress.laws.known import Cell, Known, Split
+from tabulary.suppress.laws.matching import Matching
 from tests.suppressed_tables import (
     chi_square,
     consistent_tables,

@@ -10,11 +10,11 @@ from scipy import stats
 
 from tabulary.core.domain import Domain
 from tabulary.suppress import simulatable
-from tabulary.suppress.custodian import Custodian
-from tabulary.suppress.known import Cell
-from tabulary.suppress.people import People
-from tabulary.suppress.suppressor import TABLE
-from tabulary.suppress.terms import Terms
+from tabulary.suppress.deciding.custodian import Custodian
+from tabulary.suppress.deciding.suppressor import TABLE
+from tabulary.suppress.deciding.terms import Terms
+from tabulary.suppress.laws.known import Cell
+from tabulary.suppress.laws.people import People
 from tests.suppressed_tables import true_posteriors
 from tests.suppressors import Enumeration, Peeking, decided, publications, seen
 

@@ -13,13 +13,13 @@ from tabulary.cli.console import output, progress_bar
 from tabulary.cli.new_file import check_new, write_new
 from tabulary.cli.suppressed import cells_only, print_points, print_suppressed, published
 from tabulary.errors import InvalidPlan
-from tabulary.suppress.grid import TOTAL, Entry
+from tabulary.suppress.pages.grid import TOTAL, Entry
 
 if TYPE_CHECKING:
-    from tabulary.suppress.files import PublicTable
-    from tabulary.suppress.findings import Findings
-    from tabulary.suppress.posteriors import Beliefs
-    from tabulary.suppress.primary_sets import PrimarySets
+    from tabulary.suppress.attacker.findings import Findings
+    from tabulary.suppress.attacker.posteriors import Beliefs
+    from tabulary.suppress.attacker.primary_sets import PrimarySets
+    from tabulary.suppress.pages.files import PublicTable
     from tabulary.suppress.table import SuppressedTable
 
 _MOST_SETS = 10
@@ -65,9 +65,9 @@ def suppression(
     or: tabulary attack census-2025 census-2026.csv --parts ages.toml
     """
     # The solver takes a moment to load.
-    from tabulary.suppress.attacker import attack
-    from tabulary.suppress.files import read_table
-    from tabulary.suppress.rules import Threshold
+    from tabulary.suppress.agency.rules import Threshold
+    from tabulary.suppress.attacker.attack import attack
+    from tabulary.suppress.pages.files import read_table
 
     if path is not None:
         check_new(path, "Nothing was attacked.")
@@ -85,7 +85,7 @@ def suppression(
         )
     _print(found, names)
     if path is not None:
-        from tabulary.suppress.page import attack_html
+        from tabulary.suppress.pages.page import attack_html
 
         write_new(path, attack_html(found, names).encode())
         output.print(f"\nWrote {path}", markup=False, soft_wrap=True)
@@ -159,13 +159,13 @@ def _print(found: "Findings", names: Sequence[str]) -> None:
 
 
 def _ends(ends: tuple[float, float]) -> str:
-    from tabulary.suppress.views import show_range
+    from tabulary.suppress.pages.views import show_range
 
     return show_range(ends)
 
 
 def _certain(found: "Findings", names: Sequence[str]) -> Iterator[str]:
-    from tabulary.suppress.page import certain_words
+    from tabulary.suppress.pages.page import certain_words
 
     because = {"published": "", "follows": ", which follows", "rule": ", which the rule gives away"}
     for people in found.certain:
@@ -174,8 +174,8 @@ def _certain(found: "Findings", names: Sequence[str]) -> Iterator[str]:
 
 
 def _print_sets(found: "Findings", sets: "PrimarySets", name: str) -> None:
-    from tabulary.suppress.page import rule_words, sensitive_words
-    from tabulary.suppress.views import show_percent
+    from tabulary.suppress.pages.page import rule_words, sensitive_words
+    from tabulary.suppress.pages.views import show_percent
 
     table = found.tables[sets.table]
     minimal = ", and as few cells as possible were suppressed" if sets.minimal else ""

@@ -17,12 +17,12 @@ from tabulary.cli.suppressed import cells_only, new_folder, print_promise, print
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan
-from tabulary.suppress.grid import Entry
+from tabulary.suppress.pages.grid import Entry
 
 if TYPE_CHECKING:
-    from tabulary.suppress.classical import Suppression
-    from tabulary.suppress.contributions import Contributions
-    from tabulary.suppress.rules import Rule
+    from tabulary.suppress.agency.classical import Suppression
+    from tabulary.suppress.agency.contributions import Contributions
+    from tabulary.suppress.agency.rules import Rule
 
 _STATE = "Nothing was read, nothing was released."
 _STATUSES = {
@@ -64,7 +64,7 @@ class ClassicalRules:
 
     def rules(self) -> list["Rule"]:
         """Return the rules."""
-        from tabulary.suppress.rules import Dominance, PPercent, Threshold
+        from tabulary.suppress.agency.rules import Dominance, PPercent, Threshold
 
         made: list[Rule] = []
         if self.threshold is not None:
@@ -89,9 +89,9 @@ def suppress_classically(
     asked: Asked, rules: ClassicalRules, *, cost: Cost, never: Sequence[str], path: Path | None
 ) -> None:
     """Print and write a table with cells left out by rules; the statuses of its cells are printed only."""
-    from tabulary.suppress.classical import classical
-    from tabulary.suppress.promise import classical_promise
-    from tabulary.suppress.report import title_of
+    from tabulary.suppress.agency.classical import classical
+    from tabulary.suppress.pages.promise import classical_promise
+    from tabulary.suppress.pages.report import title_of
     from tabulary.workflows.suppressing import write_suppressed
 
     chosen = rules.rules()

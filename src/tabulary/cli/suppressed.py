@@ -11,7 +11,7 @@ from tabulary.cli.console import output
 from tabulary.release import StagedFolder, staged_folder
 from tabulary.release.figure import show_count
 from tabulary.release.promise import Promise
-from tabulary.suppress.grid import TOTAL, Entry, Grid
+from tabulary.suppress.pages.grid import TOTAL, Entry, Grid
 from tabulary.suppress.table import MARK, SuppressedTable
 
 # A terminal shows this many lines of a table without becoming unreadable.

@@ -16,8 +16,9 @@ from tabulary.datasets.published import Dataset
 from tabulary.errors import InvalidColumn, InvalidPlan, InvalidTable, UnknownLevel, UnreadableSource
 from tabulary.release import StagedFolder
 from tabulary.release.manifest import REPORT
-from tabulary.suppress.contributions import Contributions
-from tabulary.suppress.files import (
+from tabulary.suppress.agency.contributions import Contributions
+from tabulary.suppress.deciding.priors import fit_prior
+from tabulary.suppress.pages.files import (
     CSV_NAME,
     JSON_NAME,
     check_names,
@@ -26,7 +27,6 @@ from tabulary.suppress.files import (
     read_table,
     table_csv_bytes,
 )
-from tabulary.suppress.priors import fit_prior
 from tabulary.suppress.table import SuppressedTable
 
 Numbers = NDArray[np.float64]
@@ -273,7 +273,7 @@ def _natural(label: str) -> list[tuple[int, int, str]]:
 def write_suppressed(folder: StagedFolder, table: SuppressedTable, facts: Mapping[str, str]) -> None:
     """Write the public files of a table into a folder: `table.csv`, `table.json` and `report.html`."""
     # The template engine takes a moment to load, and reading does not need it.
-    from tabulary.suppress.report import report_html
+    from tabulary.suppress.pages.report import report_html
 
     folder.write(CSV_NAME, table_csv_bytes(table, prior_of(table)))
     folder.write(JSON_NAME, json_bytes(table, facts))

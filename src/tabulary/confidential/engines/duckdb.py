@@ -86,7 +86,6 @@ class DuckDBEngine:
         finally:
             connection.close()
 
-
     def columns(self, texts: Sequence[str], amounts: Sequence[str] = ()) -> pyarrow.Table:
         """Return whole columns in the order of the source, for a source that is a table already or fits into memory.
 

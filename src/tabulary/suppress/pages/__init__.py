@@ -1,0 +1,1 @@
+"""Suppressed tables and attacks as files, grids and pages."""
