@@ -1,6 +1,6 @@
 """Publish contingency tables from confidential records, with a guarantee that can be checked."""
 
-from tabulary import cellkey, datasets, errors, infer, perturb, suppress, synth
+from tabulary import cellkey, datasets, errors, infer, perturb, suppress, synth, toolbox
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
@@ -38,4 +38,5 @@ __all__ = [
     "release",
     "suppress",
     "synth",
+    "toolbox",
 ]

@@ -38,8 +38,8 @@ class Answer:
     def __str__(self) -> str:
         low, high = self.interval()
         return (
-            f"{self.statistic} {self.value:.6g}, standard error {self.standard_error:.3g}, 95 % interval "
-            f"{low:.6g} to {high:.6g}. {self.guarantee}"
+            f"{self.statistic} {_shown(self.value)}, standard error {self.standard_error:.3g}, 95 % interval "
+            f"{_shown(low)} to {_shown(high)}. {self.guarantee}"
         )
 
 
@@ -60,3 +60,8 @@ def plain(number: Fraction) -> int | float:
     (3, 0.25)
     """
     return number.numerator if number.denominator == 1 else float(number)
+
+
+def _shown(number: int | float) -> str:
+    """Return a number for a sentence, without an exponent where it is large."""
+    return f"{number:.6g}" if abs(number) < 1e6 else f"{number:,.0f}"

@@ -43,6 +43,8 @@ class Bounds:
         for name, value in (("low", low), ("high", high), ("unit", unit)):
             object.__setattr__(self, name, exact_fraction(value, name=name, error=InvalidPlan))
         object.__setattr__(self, "clamp", clamp)
+        if not isinstance(clamp, bool):
+            raise InvalidPlan(f"clamp must be True or False, not {clamp!r}.")
         if not self.low < self.high:
             raise InvalidPlan(
                 f"the bounds need low < high, and {show_fraction(self.low)} is not below {show_fraction(self.high)}."
@@ -94,6 +96,17 @@ class Bounds:
 
     def __str__(self) -> str:
         return f"{show_fraction(self.low)} to {show_fraction(self.high)}"
+
+
+def refuse_other_than_bounds(bounds: object) -> None:
+    """Refuse bounds that are not declared as such.
+
+    >>> refuse_other_than_bounds(Bounds(0, 1))
+    """
+    if not isinstance(bounds, Bounds):
+        raise InvalidPlan(
+            f"the range of the values is declared as Bounds(low, high), not as {type(bounds).__name__}. {UNSPENT}"
+        )
 
 
 def numbers_of(values: ArrayLike) -> NDArray[np.float64]:

@@ -45,10 +45,7 @@ class Debit:
 
         `description` is what else is public of the measurement. Its digest is the entry's name in the ledger.
         """
-        if not isinstance(privacy, PureDP):
-            raise InvalidPrivacy(
-                f"the tools promise pure differential privacy, such as PureDP(1), not {privacy!r}. {UNSPENT}"
-            )
+        refuse_other_than_pure(privacy)
         near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
         if near.sensitive:
             raise InvalidPrivacy(f"the tools know no attributes, so they protect every one. {UNSPENT}")
@@ -64,9 +61,7 @@ class Debit:
     def pay(self) -> None:
         """Debit the account. Draw noise only once this has returned."""
         if self.ledger is not None:
-            self.ledger.debit(
-                self.privacy, self.neighbours, purpose=self.purpose, plan_digest=self.digest
-            )
+            self.ledger.debit(self.privacy, self.neighbours, purpose=self.purpose, plan_digest=self.digest)
 
     @property
     def guarantee(self) -> str:
@@ -75,4 +70,15 @@ class Debit:
         return (
             f"{self.privacy} ({self.neighbours}): no outcome becomes more than e^ε times likelier "
             f"through one person.{public}"
+        )
+
+
+def refuse_other_than_pure(privacy: object) -> None:
+    """Refuse a promise that no tool makes, and a bare number, which is none.
+
+    >>> refuse_other_than_pure(PureDP(1))
+    """
+    if not isinstance(privacy, PureDP):
+        raise InvalidPrivacy(
+            f"the tools promise pure differential privacy, such as PureDP(1), not {privacy!r}. {UNSPENT}"
         )
