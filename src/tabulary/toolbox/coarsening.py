@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tabulary.core.domain import bin_labels
 from tabulary.errors import InvalidColumn, InvalidPlan, listed
@@ -108,8 +107,7 @@ def _cut(column: Any, name: str, length: int) -> list[str]:
             f"column {name!r} holds no text, and only text has a prefix: a number has lost the zeros it began "
             f"with. {_KEPT} Read the column as text."
         )
-    texts = pc.cast(column, pa.string()).to_pylist()
-    return [text[:length] + "*" * (len(text) - length) for text in texts]
+    return [text[:length] + "*" * (len(text) - length) for text in column.to_pylist()]
 
 
 def _replaced(frame: AnyFrame, columns: Mapping[str, list[str]]) -> AnyFrame:

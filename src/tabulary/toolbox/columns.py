@@ -1,7 +1,6 @@
 """Columns of a table of records, and the classes of records that agree in some of them. Confidential."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tabulary.confidential.coding import text_of
@@ -97,11 +95,11 @@ class Columns:
         spelled = [[self.texts[place][code] for code in self.codes[place][first]] for place in places]
         return Classes(tuple(names), tuple(zip(*spelled, strict=True)), sizes.astype(np.int64), member)
 
-    def values(self, classes: Classes, name: str) -> tuple[Counter[str], ...]:
+    def values(self, classes: Classes, name: str) -> tuple[dict[str, int], ...]:
         """Return how often each value of a column occurs in each class."""
         texts, codes = self.texts[self.names.index(name)], self.codes[self.names.index(name)]
         mixed, times = np.unique(classes.member * len(texts) + codes, return_counts=True)
-        found: tuple[Counter[str], ...] = tuple(Counter() for _ in classes.keys)
+        found: tuple[dict[str, int], ...] = tuple({} for _ in classes.keys)
         for at, count in zip(mixed.tolist(), times.tolist(), strict=True):
             which, code = divmod(at, len(texts))
             found[which][texts[code]] = count
@@ -197,13 +195,16 @@ def decoded(column: Any, name: str, called: str) -> Any:
         raise UnreadableSource(f"column {name!r} of {called} is too large to be checked at once. {UNCHECKED}")
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
+    if pa.types.is_string_view(whole.type):
+        # As polars writes its text, which Arrow itself can hardly compute with.
+        whole = whole.cast(pa.large_string())
     kind = whole.type
     if pa.types.is_floating(kind):
-        incomplete = not pc.all(pc.is_finite(whole), skip_nulls=False).as_py()
+        incomplete = not np.isfinite(whole.to_numpy(zero_copy_only=False)).all()
     else:
         incomplete = whole.null_count > 0 or pa.types.is_null(kind)
         if is_text(kind) and not incomplete:
-            incomplete = bool(pc.any(pc.equal(pc.binary_length(whole), 0)).as_py())
+            incomplete = whole.index(pa.scalar("", kind)).as_py() >= 0
     if incomplete:
         raise InvalidColumn(
             f"column {name!r} of {called} has at least one missing or empty value. {UNCHECKED} Give such values a "
@@ -213,10 +214,8 @@ def decoded(column: Any, name: str, called: str) -> Any:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type is one of text."""
-    return any(
-        check(kind) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    )
+    """Return whether the type of a decoded column is one of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _encoded(column: Any, name: str, called: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -230,7 +229,7 @@ def _encoded(column: Any, name: str, called: str) -> tuple[NDArray[np.int64], tu
             f"column {name!r} of {called} holds neither text nor numbers, truth values or dates. {UNCHECKED} "
             "Convert it to text first."
         )
-    if temporal or pa.types.is_string_view(kind):
+    if temporal:
         whole = whole.cast(pa.string())
     distinct = whole.dictionary_encode()
     values = distinct.dictionary.to_pylist()

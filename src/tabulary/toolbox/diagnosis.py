@@ -27,7 +27,8 @@ class Diagnosis(ABC):
     """A finding about confidential records: as confidential as they are, and no guarantee.
 
     It prints what was checked and nothing that was found. `finding` says that in words, `verdict` adds what it is
-    worth; where a check has `exposed`, that names whom it is about. None of it may be published, and it cannot be pickled or copied.
+    worth, and `exposed`, where a check has it, says whom it is about. None of it may be published, and it cannot be
+    pickled or copied.
     """
 
     @property

@@ -177,7 +177,7 @@ def intersection_attack(
         second_exposed=sum(int(other.classes.sizes[b]) for b in {b for _, b in pinned}),
         _first=one,
         _second=other,
-        _pinned=tuple((a, b, *left[a, b]) for a, b in pinned),
+        _pinned=tuple((a, b, min(left[a, b])) for a, b in pinned),
     )
 
 
@@ -187,7 +187,7 @@ def _pairs(first: Classes, second: Classes, both: Iterable[str]) -> list[tuple[i
     by_key: defaultdict[Key, list[int]] = defaultdict(list)
     for b, key in enumerate(second.keys):
         by_key[tuple(key[at] for at in theirs)].append(b)
-    found = []
+    found: list[tuple[int, int]] = []
     for a, key in enumerate(first.keys):
         agreeing = by_key.get(tuple(key[at] for at in mine), [])
         if len(found) + len(agreeing) > _MOST_PAIRS:

@@ -1,6 +1,5 @@
 """How many records share what an attacker may know, and whether sharing it hides anything."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -85,7 +84,7 @@ class Homogeneity(Diagnosis):
     disclosed: int
     largest_share: Fraction
     _classes: Classes = field(compare=False)
-    _values: tuple[Counter[str], ...] = field(compare=False)
+    _values: tuple[dict[str, int], ...] = field(compare=False)
 
     @property
     def checked(self) -> tuple[str, ...]:
@@ -177,6 +176,8 @@ def homogeneity_of(columns: Columns, classes: Classes, sensitive: str) -> Homoge
     """Return what the values of a sensitive column within classes come to."""
     values = columns.values(classes, sensitive)
     alike = np.array([len(each) == 1 for each in values])
+    # Few of the pairs are different, however many classes there are.
+    most = {(max(each.values()), size) for each, size in zip(values, classes.sizes.tolist(), strict=True)}
     return Homogeneity(
         classes.names,
         sensitive,
@@ -185,7 +186,7 @@ def homogeneity_of(columns: Columns, classes: Classes, sensitive: str) -> Homoge
         diversity=min(map(len, values)),
         homogeneous=int(alike.sum()),
         disclosed=int(classes.sizes[alike].sum()),
-        largest_share=max(Fraction(max(each.values()), each.total()) for each in values),
+        largest_share=max(Fraction(*pair) for pair in most),
         _classes=classes,
         _values=values,
     )

@@ -1,5 +1,6 @@
 """A table of records beside a register of people: who of them gets a name."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -77,19 +78,22 @@ def linkage_of(ours: Columns, theirs: Columns, names: tuple[str, ...]) -> Linkag
     refuse_strangers(ours, theirs, names, "the records and the register")
     mine, classes = ours.classes(names), theirs.classes(names)
     people = dict(zip(classes.keys, classes.sizes.tolist(), strict=True))
-    none = one = several = mutual = 0
-    expected = Fraction(0)
+    # How many records agree with no, one, two … people of the register.
+    agreeing: Counter[int] = Counter()
     single = []
     for key, size in zip(mine.keys, mine.sizes.tolist(), strict=True):
         found = people.get(key, 0)
-        none += size * (found == 0)
-        several += size * (found > 1)
-        if found:
-            expected += Fraction(size, found)
+        agreeing[found] += size
         if found == 1:
-            one += size
-            mutual += size == 1
             single.append((key, size))
     return Linkage(
-        names, ours.records, theirs.records, none, one, several, mutual, expected, _single=tuple(single)
+        names,
+        records=ours.records,
+        people=theirs.records,
+        none=agreeing[0],
+        one=agreeing[1],
+        several=sum(size for found, size in agreeing.items() if found > 1),
+        mutual=sum(size == 1 for _, size in single),
+        expected=sum((Fraction(size, found) for found, size in agreeing.items() if found), Fraction(0)),
+        _single=tuple(single),
     )
