@@ -12,7 +12,7 @@ help:
 	@echo "make demo           publish tables of 200,000 generated people and show one"
 	@echo "make test           every test, lint, types and import rules"
 	@echo "make audit          the slow statistical suites"
-	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, infer, lp, noise, planner, suppress, tabulate"
+	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, infer, lp, noise, planner, suppress, synth, tabulate"
 	@echo "make docs           the generated reference pages and pictures"
 	@echo "make clean          everything that make has made"
 
@@ -49,7 +49,7 @@ audit: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m audit tests
 
 bench: $(VENV)/bench
-	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress"; exit 2; }
+	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth"; exit 2; }
 	@$(BIN)/python -m bench.$(NAME)
 
 docs: $(VENV)/test

@@ -26,8 +26,8 @@ from docs.results import (
     true_privacy,
     wins,
 )
+from tabulary.release.drawing import COLOURS, INK, SOFT, styled, svg
 from tabulary.studies.box_plots import box_plots
-from tabulary.studies.drawing import COLOURS, INK, SOFT, styled, svg
 
 IMAGES = Path(__file__).parent / "images"
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3]]

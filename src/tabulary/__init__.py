@@ -1,6 +1,6 @@
 """Publish contingency tables from confidential records, with a guarantee that can be checked."""
 
-from tabulary import cellkey, datasets, errors, infer, perturb, suppress
+from tabulary import cellkey, datasets, errors, infer, perturb, suppress, synth, toolbox
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
@@ -37,4 +37,6 @@ __all__ = [
     "plan",
     "release",
     "suppress",
+    "synth",
+    "toolbox",
 ]

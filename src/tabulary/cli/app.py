@@ -17,6 +17,7 @@ from tabulary.cli.plan import plan
 from tabulary.cli.release import release
 from tabulary.cli.show import show
 from tabulary.cli.suppress import suppress
+from tabulary.cli.synth import synth
 from tabulary.cli.testing import judge
 from tabulary.cli.verify import verify
 from tabulary.errors import TabularyError
@@ -43,6 +44,7 @@ app.command("test")(judge)
 app.command()(verify)
 app.command()(perturb)
 app.command()(suppress)
+app.command()(synth)
 app.add_typer(attack, name="attack")
 app.add_typer(ledger, name="ledger")
 

@@ -23,8 +23,8 @@ def draw_risk_utility(table: Table, folder: Path, *, name: str, bound: int, repe
         found = risk_utility(table, bound=bound, repetitions=repetitions, progress=progress)
         progress("drawing", 0, 0)
         # Only here, since the charts take longer to import than most commands to run.
+        from tabulary.release.drawing import save_both
         from tabulary.studies.box_plots import box_plots
-        from tabulary.studies.drawing import save_both
 
         chart = box_plots(found, name=name)
         try:

@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 
 from tabulary.core.exact import show_fraction
-from tabulary.studies.drawing import COLOURS, INK, SOFT, inline, styled
+from tabulary.release.drawing import COLOURS, INK, SOFT, inline, styled
 from tabulary.studies.perturbation import MEASURES, Measure, RiskUtility
 
 _SHOWN: dict[Measure, tuple[str, str]] = {

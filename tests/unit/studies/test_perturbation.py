@@ -132,8 +132,8 @@ def test_a_study_needs_two_attributes_and_a_bound(census):
 
 @pytest.fixture(scope="module")
 def pictures(found, tmp_path_factory):
+    from tabulary.release.drawing import save_both
     from tabulary.studies.box_plots import box_plots
-    from tabulary.studies.drawing import save_both
 
     return save_both(box_plots(found, name="the census"), tmp_path_factory.mktemp("figure") / "figure-1")
 

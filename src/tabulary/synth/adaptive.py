@@ -1,0 +1,314 @@
+r"""Margins chosen one after the other, each where a model is still wrong by more than noise would explain.
+
+The mechanism AIM of McKenna, Mullins, Sheldon & Miklau (2022), drawn exactly. All tables by one attribute are measured
+first. Then, round after round, a margin is chosen out of the downward closure of the workload, measured, and the
+model is fitted to all that was measured so far. What the model is does not matter here: it is made of noisy counts, so
+it is public.
+
+**What is chosen.** The score of margin r with n_r possible cells, where noise of variance σ² would be added, is
+
+    w_r · (Σ|count - model's count| - √(2/π) σ n_r),    w_r = Σ_s c_s |r ∩ s| over the asked margins s of weight c_s:
+
+how wrong the model is, less how wrong a measurement would be (the mean of |N(0, σ²)| is √(2/π) σ), times how much of
+the workload it touches. All of it is whole: the model's counts and what is taken off are public and rounded, and w_r
+is counted in parts of the largest.
+
+**Sensitivity.** A record stands in one cell of r and moves one |count - model's count| by one, or two of them where
+neighbours replace it. So a person of c records moves the score by at most c·w_r, or 2c·w_r, and Δ is that of the
+largest w_r among the candidates of the round, which are public.
+
+**Accounting.** ρ is cut into T parts. A table by one attribute takes nine tenths of a part, a round a whole one: nine
+tenths measure with variance Δ₂²/(2ρ'), a tenth chooses at rate √(2ρ')/Δ (`selection`). Where a measurement moved the
+model by no more than its noise would, the rounds to come take four times as much, and so have half the noise. The
+round that would leave less than another of its kind takes all that is left, so the shares add up to ρ whatever was
+drawn. That they depend on what was drawn before then costs nothing: Rényi divergences compose fully adaptively
+(Feldman & Zrnic 2021).
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.exact import show_fraction
+from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation, approx_to_zcdp, describe_privacy
+from tabulary.core.workload import Workload
+from tabulary.errors import InvalidPlan, InvalidPrivacy, InvalidWorkload
+from tabulary.noise import DiscreteGaussian, Sampler
+from tabulary.synth.particles import Progress
+from tabulary.synth.selection import noisy_largest
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+# As in the paper.
+_MEASURING = Fraction(9, 10)
+_PARTS_PER_ATTRIBUTE = 16
+# A margin's weight is counted in parts of the largest: weights of any size, and scores far within 64 bits.
+_WEIGHT_PARTS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The noisy counts of a margin and their noise. Public. Cells that are impossible hold zero."""
+
+    margin: Margin
+    counts: Counts
+    noise: DiscreteGaussian
+
+
+class Model(Protocol):
+    """What is believed after some measurements. Public."""
+
+    def table(self, margin: Margin) -> Floats:
+        """Return the model's counts of a margin."""
+        ...
+
+
+_Model = TypeVar("_Model", bound=Model, covariant=True)
+
+
+class Learner(Protocol[_Model]):
+    """Who makes models of measurements, and says which ones it has room for. Sees nothing but what is public."""
+
+    def eligible(
+        self, candidates: Sequence[Margin], measured: Sequence[Margin], part: Fraction
+    ) -> list[Margin]:
+        """Return the candidates that a model may hold beside those measured, in `part` of its memory."""
+        ...
+
+    def fit(self, observed: Sequence[Observed], people: float, *, last: bool) -> _Model:
+        """Return the model of all measurements."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptivePlan:
+    """What a run chooses from and what a part of its budget buys. Made without data.
+
+    >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
+    >>> plan = AdaptivePlan.of(domain, "[sex job]", ZCDP(1), rounds=9, memory=2**20)
+    >>> plan.candidates
+    (('sex',), ('job',), ('sex', 'job'))
+    >>> plan.share, plan.noise(plan.share)
+    (Fraction(1, 9), DiscreteGaussian(variance_parameter=Fraction(5, 1)))
+    """
+
+    domain: Domain
+    asked: Workload
+    privacy: ApproxDP | ZCDP
+    neighbours: Neighbours
+    rounds: int
+    memory: int
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        work: Workload | str,
+        privacy: ApproxDP | ZCDP,
+        *,
+        memory: int,
+        rounds: int | None = None,
+        neighbours: Relation | Neighbours = "add-remove",
+    ) -> "AdaptivePlan":
+        """Return the plan, or say what is wrong with it before anything is read."""
+        asked = Workload.parse(work, domain) if isinstance(work, str) else work
+        if not isinstance(asked, Workload) or asked.domain != domain:
+            raise InvalidWorkload(
+                "the workload is text such as '[sex age]', or a Workload of the records' domain. Nothing was measured."
+            )
+        named = [name for name in domain.attributes if any(name in margin for margin in asked.margins)]
+        if not named:
+            raise InvalidWorkload(
+                "the workload holds no table by an attribute, so no rows can be made of it."
+            )
+        if not isinstance(privacy, ApproxDP | ZCDP):
+            raise InvalidPrivacy(
+                f"margins are measured with Gaussian noise, which promises ApproxDP(ε, δ) or ZCDP(ρ), not {privacy!r}. "
+                "Nothing was measured. Choose a δ far smaller than one over the number of people."
+            )
+        near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+        if near.sensitive:
+            raise InvalidPrivacy(
+                "a graphical model protects every attribute: leave the sensitive ones out. Nothing was measured."
+            )
+        parts = _PARTS_PER_ATTRIBUTE * len(named) if rounds is None else rounds
+        if isinstance(parts, bool) or not isinstance(parts, int) or parts < len(named):
+            raise InvalidPlan(
+                f"rounds is a whole number, at least that of the attributes, here {len(named)}, which are measured "
+                f"first; not {parts!r}. Nothing was measured."
+            )
+        small = domain.project(named)
+        return cls(small, Workload(small, asked.margins, asked.weights), privacy, near, parts, memory)
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """All that is spent, as zero-concentrated differential privacy."""
+        return self.privacy.rho if isinstance(self.privacy, ZCDP) else approx_to_zcdp(self.privacy).rho
+
+    @property
+    def share(self) -> Fraction:
+        """The ρ of a part."""
+        return self.rho / self.rounds
+
+    @property
+    def total_is_public(self) -> bool:
+        """Whether neighbours have the same number of records."""
+        return self.neighbours.relation == "replace"
+
+    @cached_property
+    def candidates(self) -> tuple[Margin, ...]:
+        """The tables by one attribute, and all margins of asked margins that alone would fit the memory."""
+        return tuple(
+            margin
+            for margin in self.asked.closure().margins
+            if len(margin) == 1 or (margin and 8 * self.domain.cells(margin) <= self.memory)
+        )
+
+    @cached_property
+    def weights(self) -> dict[Margin, int]:
+        """How much of the workload a margin touches, in parts of the most that one does."""
+        touched = {
+            margin: sum(
+                weight * len(set(margin) & set(asked))
+                for asked, weight in zip(self.asked.margins, self.asked.weights, strict=True)
+            )
+            for margin in self.candidates
+        }
+        most = max(touched.values())
+        return {margin: math.ceil(_WEIGHT_PARTS * weight / most) for margin, weight in touched.items()}
+
+    def score_sensitivity(self, candidates: Sequence[Margin]) -> int:
+        """Return how much one person moves a score of these candidates at most."""
+        moved = self.neighbours.records * (2 if self.total_is_public else 1)
+        return moved * max(self.weights[margin] for margin in candidates)
+
+    def noise(self, share: Fraction) -> DiscreteGaussian:
+        """Return the noise of each cell of a margin in a round of this share."""
+        # One person moves one cell by c, or two of them: the L2 norm, squared.
+        moved = self.neighbours.records**2 * (2 if self.total_is_public else 1)
+        return DiscreteGaussian(moved / (2 * _MEASURING * share))
+
+    def possible(self, margin: Margin) -> NDArray[np.bool_]:
+        """Return which cells of a margin can hold somebody."""
+        return ~self.domain.impossible(margin)
+
+    def noise_expected(self, margin: Margin, share: Fraction) -> float:
+        """Return the L1 norm that the noise of a margin has in the mean."""
+        spread = float(self.noise(share).variance_parameter)
+        return math.sqrt(2 / math.pi * spread) * int(self.possible(margin).sum())
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of everything that was asked for."""
+        told = {
+            "synthesizer": "graphical",
+            "domain": self.domain.describe(),
+            "margins": self.asked.margins,
+            "weights": [show_fraction(weight) for weight in self.asked.weights],
+            "privacy": describe_privacy(self.privacy),
+            "neighbours": str(self.neighbours),
+            "rounds": self.rounds,
+            "memory": self.memory,
+        }
+        canonical = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def learned(
+    plan: AdaptivePlan,
+    exact: Mapping[Margin, Counts],
+    learner: Learner[_Model],
+    sampler: Sampler,
+    progress: Progress | None = None,
+) -> tuple[_Model, list[Observed]]:
+    """Return the model after all rounds, and all that was measured; both are public. Spends the plan's privacy."""
+    share = plan.share
+    observed = [measured(plan, exact, (name,), share, sampler) for name in plan.domain.attributes]
+    left = plan.rho - len(observed) * _MEASURING * share
+    model = learner.fit(observed, people_of(plan, exact, observed), last=False)
+    while left:
+        if left < 2 * share:
+            share = left
+        left -= share
+        seen = [each.margin for each in observed]
+        candidates = learner.eligible(plan.candidates, seen, 1 - left / plan.rho)
+        margin = chosen(plan, exact, model, candidates, share, sampler)
+        observed.append(measured(plan, exact, margin, share, sampler))
+        before, model = model, learner.fit(observed, people_of(plan, exact, observed), last=not left)
+        moved = float(np.abs(model.table(margin) - before.table(margin)).sum())
+        if moved <= plan.noise_expected(margin, share):
+            share *= 4
+        if progress:
+            progress("learning from margins", int(100 * (1 - left / plan.rho)), 100)
+    return model, observed
+
+
+def margin_scores(
+    plan: AdaptivePlan,
+    exact: Mapping[Margin, Counts],
+    model: Model,
+    candidates: Sequence[Margin],
+    share: Fraction,
+) -> Counts:
+    """Return how much more wrong the model is on each candidate than a measurement would be. Confidential."""
+    return np.array(
+        [
+            plan.weights[m]
+            * (
+                int(np.abs(exact[m] - np.rint(model.table(m)).astype(np.int64)).sum())
+                - round(plan.noise_expected(m, share))
+            )
+            for m in candidates
+        ],
+        dtype=np.int64,
+    )
+
+
+def chosen(
+    plan: AdaptivePlan,
+    exact: Mapping[Margin, Counts],
+    model: Model,
+    candidates: Sequence[Margin],
+    share: Fraction,
+    sampler: Sampler,
+) -> Margin:
+    """Return the margin of a round, by the exponential mechanism. Spends a tenth of the share."""
+    scores = margin_scores(plan, exact, model, candidates, share)
+    place = noisy_largest(
+        scores,
+        1,
+        rho=(1 - _MEASURING) * share,
+        sensitivity=plan.score_sensitivity(candidates),
+        sampler=sampler,
+    )
+    return candidates[int(place[0])]
+
+
+def measured(
+    plan: AdaptivePlan, exact: Mapping[Margin, Counts], margin: Margin, share: Fraction, sampler: Sampler
+) -> Observed:
+    """Return the noisy counts of a margin. Spends nine tenths of the share."""
+    noise = plan.noise(share)
+    counts = exact[margin] + sampler.draw(noise, exact[margin].shape)
+    return Observed(margin, np.where(plan.possible(margin), counts, 0), noise)
+
+
+def people_of(plan: AdaptivePlan, exact: Mapping[Margin, Counts], observed: Sequence[Observed]) -> float:
+    """Return the number of people: itself where it is public, else the least noisy mean of the measured totals."""
+    if plan.total_is_public:
+        return float(next(iter(exact.values())).sum())
+    precision = np.array(
+        [1 / (float(o.noise.variance_parameter) * plan.possible(o.margin).sum()) for o in observed]
+    )
+    totals = np.array([float(o.counts.sum()) for o in observed])
+    return max(1.0, float(precision @ totals / precision.sum()))

@@ -1,0 +1,47 @@
+"""Exact counts for a synthesizer: asked of the account first, counted, then paid for."""
+
+from collections.abc import Sequence
+
+from tabulary.confidential.records import Records
+from tabulary.confidential.tally import Tally
+from tabulary.core.domain import Margin
+from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.core.table import Table
+from tabulary.errors import InvalidPlan, LedgerError
+from tabulary.ledger import Account, Ledger
+from tabulary.synth.particles import Progress
+
+
+def paid_tally(
+    records: Records | Table,
+    margins: Sequence[Margin],
+    privacy: Privacy,
+    neighbours: Neighbours,
+    *,
+    ledger: Account | None,
+    purpose: str,
+    digest: str,
+    progress: Progress | None = None,
+) -> Tally:
+    """Return the exact counts of margins, after the account was debited. Confidential.
+
+    A poor account costs no counting, and a broken source no budget. Noise is drawn after this has returned.
+    """
+    if isinstance(ledger, Ledger):
+        raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
+    if ledger is not None:
+        ledger.check(privacy, neighbours)
+    if isinstance(records, Table):
+        tally = Tally.from_table(records, margins)
+    elif isinstance(records, Records):
+        if records.weights is not None:
+            raise InvalidPlan(
+                "these records have survey weights, but rows are made of records that count one each. Nothing "
+                "was measured. Open the records without weights."
+            )
+        tally = records.tally(margins, progress=progress)
+    else:
+        raise InvalidPlan(f"rows are made from Records or from a Table, not from {type(records).__name__}.")
+    if ledger is not None:
+        ledger.debit(privacy, neighbours, purpose=purpose, plan_digest=digest)
+    return tally

@@ -1,0 +1,168 @@
+r"""Weighted rows that have given tables: drawn along a tree of the tables, then raked.
+
+The tables agree with each other and are not negative, but no record need have them all, and the table of all
+attributes is far too large to be fitted. So many rows are drawn from a distribution that is easy to draw from, and
+weighted until the tables come out:
+
+1. *Drawing.* The table that tells most goes first; then, one after the other, the table that tells most about
+   attributes that are not drawn yet, given those that are: I(new; drawn) in nats. Each is drawn given the attributes
+   that it shares with earlier ones. For pairs of attributes this is the tree of largest information of Chow & Liu
+   (1968), and rows have the tables of the tree exactly.
+2. *Raking.* For one table after the other, the weight of a row is multiplied by (wanted / present)^(1/2) of its cell:
+   iterative proportional fitting (Deming & Stephan 1940) over the rows that were drawn instead of over all cells.
+   Half a step forgets less of the tables before it; where tables contradict each other a little, it settles between
+   them.
+
+Cells that no row was drawn in stay empty, and what they should hold is missing: `fitted` tells how much.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.domain import Domain, Margin
+from tabulary.noise import Entropy
+from tabulary.synth.rows import forbidden
+from tabulary.synth.uniform import uniforms
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+
+_SWEEPS = 12
+# A sweep that brings the tables less than this much nearer, as a share of what is missing, is the last.
+_WORTH_WHILE = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Particles:
+    """Rows of codes with weights; `fitted` is the mean over the tables of the L1 distance from them, over the total."""
+
+    codes: NDArray[np.int32]
+    weights: Floats
+    fitted: float
+
+    def whole(self, rows: int, entropy: Entropy) -> NDArray[np.int32]:
+        """Return `rows` whole rows, each particle as often as its weight says, rounded up or down at random.
+
+        Systematic sampling along the rows in order: neighbours in that order are alike, so what one of them gets too
+        much the next gets too little, and tables are rounded far better than by independent draws. Unbiased.
+        """
+        # Attributes with few levels first: their tables are the ones that are rounded best.
+        levels = self.codes.max(axis=0)
+        order = np.lexsort(tuple(self.codes[:, place] for place in np.argsort(-levels, kind="stable")))
+        reached = np.cumsum(self.weights[order])
+        places = (np.arange(rows) + uniforms(entropy, 1)) * (reached[-1] / rows)
+        chosen = order[np.minimum(np.searchsorted(reached, places, side="right"), order.size - 1)]
+        # In random order: where a row stands says nothing.
+        return np.asarray(self.codes[chosen[np.argsort(uniforms(entropy, rows), kind="stable")]])
+
+
+def particles(
+    domain: Domain,
+    tables: Mapping[Margin, Floats],
+    count: int,
+    *,
+    entropy: Entropy,
+    sweeps: int = _SWEEPS,
+    progress: Progress | None = None,
+) -> Particles:
+    """Return `count` weighted rows of a domain that have these tables, as nearly as rows that were drawn can.
+
+    Every attribute stands in some table. Rows in impossible cells get no weight.
+    """
+    from tabulary.synth.kernels import scale_weights, weighted_counts
+
+    codes = _drawn(domain, tables, count, entropy)
+    wanted = [
+        (_layout(domain, margin), table.ravel() / table.sum()) for margin, table in tables.items() if margin
+    ]
+    weights = np.where(forbidden(domain, codes), 0.0, 1.0)
+    weights /= weights.sum()
+    before = np.inf
+    fitted = 0.0
+    for sweep in range(sweeps):
+        fitted = 0.0
+        for (columns, strides), shares in wanted:
+            present = np.empty(shares.size)
+            weighted_counts(codes, columns, strides, weights, present)
+            fitted += float(np.abs(present - shares).sum()) / len(wanted)
+            factors = np.sqrt(np.divide(shares, present, out=np.zeros_like(shares), where=present > 0))
+            scale_weights(codes, columns, strides, weights, factors)
+        weights /= weights.sum()
+        if progress:
+            progress("fitting rows", sweep + 1, sweeps)
+        if fitted > (1 - _WORTH_WHILE) * before:
+            break
+        before = fitted
+    if progress:
+        progress("fitting rows", sweeps, sweeps)
+    return Particles(codes, weights, fitted)
+
+
+def _layout(domain: Domain, margin: Margin) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the columns of a margin's attributes and how far one level of each moves the cell."""
+    shape = domain.shape_of(margin)
+    strides = np.cumprod((1, *shape[:0:-1]))[::-1]
+    return np.array([domain.position(name) for name in margin]), np.array(strides, dtype=np.int64)
+
+
+def _drawn(
+    domain: Domain, tables: Mapping[Margin, Floats], count: int, entropy: Entropy
+) -> NDArray[np.int32]:
+    codes = np.zeros((count, len(domain.shape)), dtype=np.int32)
+    drawn: set[str] = set()
+    while len(drawn) < len(domain.shape):
+        margin = max(
+            (m for m in tables if not drawn.issuperset(m)),
+            key=lambda m: (_information(domain, m, tables[m], drawn), -len(m)),
+        )
+        _draw_rest(domain, margin, tables[margin], drawn, codes, entropy)
+        drawn.update(margin)
+    return codes
+
+
+def _information(domain: Domain, margin: Margin, table: Floats, drawn: set[str]) -> float:
+    """Return what a table tells: about new attributes given those drawn, or, of all new ones, about each other."""
+    shares = table / table.sum()
+    old = tuple(place for place, name in enumerate(margin) if name in drawn)
+    new = tuple(place for place, name in enumerate(margin) if name not in drawn)
+    parts = [(place,) for place in new] if not old else [old, new]
+    apart = sum(
+        _entropy(shares.sum(axis=tuple(p for p in range(shares.ndim) if p not in part))) for part in parts
+    )
+    # What shares no attribute with the rows comes last, however much it tells, so that the tree stays in one piece.
+    return apart - _entropy(shares) if old or not drawn else -1.0
+
+
+def _entropy(shares: Floats) -> float:
+    positive = shares[shares > 0]
+    return -float(np.sum(positive * np.log(positive)))
+
+
+def _draw_rest(
+    domain: Domain, margin: Margin, table: Floats, drawn: set[str], codes: NDArray[np.int32], entropy: Entropy
+) -> None:
+    """Draw the new attributes of a margin given those it shares with the rows."""
+    old = [name for name in margin if name in drawn]
+    new = [name for name in margin if name not in drawn]
+    sizes = tuple(domain.shape_of(tuple(new)))
+    laws = np.transpose(table, [margin.index(name) for name in old + new]).reshape(-1, int(np.prod(sizes)))
+    given = np.zeros(codes.shape[0], dtype=np.int64)
+    for name in old:
+        place = domain.position(name)
+        given = given * domain.shape[place] + codes[:, place]
+    # A context that the table holds nobody in can only have come from rounding: any level serves.
+    laws = np.where(laws.sum(axis=1, keepdims=True) > 0, laws, 1.0)
+    laws = laws / laws.sum(axis=1, keepdims=True)
+    # One search for all rows: the law of context c lies between c and c + 1.
+    reached = np.minimum(np.cumsum(laws, axis=1), 1.0)
+    reached[:, -1] = 1.0
+    ladder = (reached + np.arange(laws.shape[0])[:, None]).ravel()
+    found = (
+        np.searchsorted(ladder, given + uniforms(entropy, given.size), side="right") - given * laws.shape[1]
+    )
+    levels = np.unravel_index(np.clip(found, 0, laws.shape[1] - 1), sizes)
+    for name, level in zip(new, levels, strict=True):
+        codes[:, domain.position(name)] = level

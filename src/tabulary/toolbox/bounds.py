@@ -1,0 +1,133 @@
+"""What is public about a column of numbers before anyone looks at it."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.toolbox.spending import UNSPENT
+
+# Up to here a double holds every whole number of units, and no scale of a noise is out of reach.
+_LARGEST_STEP = 1 << 52
+_MOST_STEPS = 1 << 40
+
+
+@dataclass(frozen=True, init=False)
+class Bounds:
+    """A public range [low, high] and the step to which its values are rounded, both part of the mechanism.
+
+    Every value becomes the nearest multiple of `unit`. What is then computed is exact in whole numbers, so what
+    one person can change is known exactly. Rounding moves a value by at most unit/2, which no standard error
+    counts. A value outside is refused, because bounds that do not hold are a slip of the pen; with `clamp` it is
+    moved to the nearer end. How many were moved is told nowhere, since it depends on the records.
+
+    Choose the range without looking at the data: a range that follows from them tells about them.
+
+    >>> Bounds(0, 110)
+    Bounds(low=Fraction(0, 1), high=Fraction(110, 1), unit=Fraction(1, 1), clamp=False)
+    >>> Bounds(0, 1, unit=0.25, clamp=True).steps([0.3, 0.9, 7]).tolist()
+    [1, 4, 4]
+    """
+
+    low: Fraction
+    high: Fraction
+    unit: Fraction
+    clamp: bool
+
+    def __init__(self, low: object, high: object, *, unit: object = 1, clamp: bool = False) -> None:
+        for name, value in (("low", low), ("high", high), ("unit", unit)):
+            object.__setattr__(self, name, exact_fraction(value, name=name, error=InvalidPlan))
+        object.__setattr__(self, "clamp", clamp)
+        if not isinstance(clamp, bool):
+            raise InvalidPlan(f"clamp must be True or False, not {clamp!r}.")
+        if not self.low < self.high:
+            raise InvalidPlan(
+                f"the bounds need low < high, and {show_fraction(self.low)} is not below {show_fraction(self.high)}."
+            )
+        if self.unit <= 0:
+            raise InvalidPlan(f"the unit of bounds must be positive, not {show_fraction(self.unit)}.")
+        if (self.low / self.unit).denominator != 1 or (self.high / self.unit).denominator != 1:
+            raise InvalidPlan(
+                f"both bounds must be multiples of the unit {show_fraction(self.unit)}, to which every value is "
+                "rounded. Widen them to the next multiples."
+            )
+        if max(abs(self.lowest), abs(self.highest)) > _LARGEST_STEP or self.width > _MOST_STEPS:
+            raise InvalidPlan("the bounds hold more steps than noise can be drawn for. Take a coarser unit.")
+
+    @property
+    def lowest(self) -> int:
+        """The lower bound in units."""
+        return int(self.low / self.unit)
+
+    @property
+    def highest(self) -> int:
+        """The upper bound in units."""
+        return int(self.high / self.unit)
+
+    @property
+    def width(self) -> int:
+        """The length of the range in units."""
+        return self.highest - self.lowest
+
+    def steps(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Return every value in whole units, or refuse them all."""
+        given = numbers_of(values)
+        if not self.clamp and not ((given >= float(self.low)) & (given <= float(self.high))).all():
+            raise InvalidColumn(
+                f"at least one value lies outside its bounds {self}. {UNSPENT} Widen the bounds, or declare "
+                "`clamp=True` to move such values to the nearer end."
+            )
+        # Each result depends on one value alone and lies inside the bounds, however the division rounds.
+        rounded = np.rint(np.clip(given, float(self.low), float(self.high)) / float(self.unit))
+        return np.clip(rounded.astype(np.int64), self.lowest, self.highest)
+
+    def describe(self) -> dict[str, str]:
+        """Return the exact bounds as text.
+
+        >>> Bounds(0, 1, unit="1/8").describe()
+        {'low': '0', 'high': '1', 'unit': '1/8', 'clamp': 'False'}
+        """
+        return {name: str(getattr(self, name)) for name in ("low", "high", "unit", "clamp")}
+
+    def __str__(self) -> str:
+        return f"{show_fraction(self.low)} to {show_fraction(self.high)}"
+
+
+def refuse_other_than_bounds(bounds: object) -> None:
+    """Refuse bounds that are not declared as such.
+
+    >>> refuse_other_than_bounds(Bounds(0, 1))
+    """
+    if not isinstance(bounds, Bounds):
+        raise InvalidPlan(
+            f"the range of the values is declared as Bounds(low, high), not as {type(bounds).__name__}. {UNSPENT}"
+        )
+
+
+def numbers_of(values: ArrayLike) -> NDArray[np.float64]:
+    """Return a column of finite numbers, at least one, or raise InvalidColumn without telling a value.
+
+    >>> numbers_of([1, 2.5]).tolist()
+    [1.0, 2.5]
+    """
+    given = np.asarray(values)
+    if given.ndim != 1 or not given.size:
+        raise InvalidColumn(f"the values must be a column of at least one number. {UNSPENT}")
+    # A masked array would lose its mask here, and what it hides would count.
+    proper = not isinstance(values, np.ma.MaskedArray) and given.dtype.kind in "biufO"
+    if given.dtype.kind == "O":
+        proper = all(isinstance(value, Real | Decimal) for value in given)
+    if not proper:
+        raise InvalidColumn(f"at least one of the values is not a number. {UNSPENT}")
+    found = given.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise InvalidColumn(
+            f"at least one of the values is missing or not finite. {UNSPENT} Leave such records out, or give "
+            "them a value inside the bounds."
+        )
+    return found

@@ -1,0 +1,84 @@
+"""What a tool asks before it looks at anything: which promise, to whom, and who pays."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.errors import InvalidPrivacy, LedgerError
+from tabulary.ledger import Account, Ledger
+
+UNSPENT = "Nothing was measured, nothing was spent."
+
+
+@dataclass(frozen=True)
+class Debit:
+    """The price of one use of a tool, agreed before the data are read and paid before noise is drawn.
+
+    Made first, it asks the account whether it could pay, so a poor one costs no computing. `pay` comes between
+    the exact statistic, which is still confidential, and the noise. A crash in between loses budget, never
+    privacy. Without a ledger nothing is booked, and the caller adds up what was spent.
+
+    >>> print(Debit.agree(PureDP(1), "add-remove", None, "count", {}).guarantee)
+    ε = 1 (add-remove): no outcome becomes more than e^ε times likelier through one person.
+    """
+
+    privacy: PureDP
+    neighbours: Neighbours
+    purpose: str
+    digest: str
+    ledger: Account | None = field(repr=False, compare=False)
+
+    @classmethod
+    def agree(
+        cls,
+        privacy: PureDP,
+        neighbours: Relation | Neighbours,
+        ledger: Account | None,
+        tool: str,
+        description: Mapping[str, str],
+        *,
+        purpose: str | None = None,
+    ) -> "Debit":
+        """Return the price, or refuse one that the tool cannot promise or the account cannot pay.
+
+        `description` is what else is public of the measurement. Its digest is the entry's name in the ledger.
+        """
+        refuse_other_than_pure(privacy)
+        near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+        if near.sensitive:
+            raise InvalidPrivacy(f"the tools know no attributes, so they protect every one. {UNSPENT}")
+        if isinstance(ledger, Ledger):
+            raise LedgerError(f"name the account that pays: ledger.account('census'). {UNSPENT}")
+        if ledger is not None:
+            ledger.check(privacy, near)
+        told = {"tool": tool, "epsilon": str(privacy.epsilon), "neighbours": str(near), **description}
+        canonical = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        return cls(privacy, near, purpose or tool, digest, ledger)
+
+    def pay(self) -> None:
+        """Debit the account. Draw noise only once this has returned."""
+        if self.ledger is not None:
+            self.ledger.debit(self.privacy, self.neighbours, purpose=self.purpose, plan_digest=self.digest)
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised, in words."""
+        public = "" if self.neighbours.relation == "add-remove" else " The number of records is public."
+        return (
+            f"{self.privacy} ({self.neighbours}): no outcome becomes more than e^ε times likelier "
+            f"through one person.{public}"
+        )
+
+
+def refuse_other_than_pure(privacy: object) -> None:
+    """Refuse a promise that no tool makes, and a bare number, which is none.
+
+    >>> refuse_other_than_pure(PureDP(1))
+    """
+    if not isinstance(privacy, PureDP):
+        raise InvalidPrivacy(
+            f"the tools promise pure differential privacy, such as PureDP(1), not {privacy!r}. {UNSPENT}"
+        )

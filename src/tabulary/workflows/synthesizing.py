@@ -1,0 +1,122 @@
+"""Synthetic rows as a use case: from a release folder, or from the records of a plan file."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tabulary.confidential.records import Records
+from tabulary.core.privacy import ZCDP, ApproxDP
+from tabulary.errors import InvalidPlan
+from tabulary.ledger import Account
+from tabulary.release import Release
+from tabulary.synth import from_release, graphical, mwem, rap
+from tabulary.synth.rows import SyntheticRecords
+from tabulary.workflows.planfile import PlanFile
+from tabulary.workflows.releasing import release
+
+Progress = Callable[[str, int, int], None]
+
+
+class Method(StrEnum):
+    """How rows are made of records."""
+
+    release = "release"
+    mwem = "mwem"
+    rap = "rap"
+    graphical = "graphical"
+
+
+def synthesize(
+    planned: PlanFile,
+    method: Method,
+    *,
+    rows: int | None = None,
+    rounds: int | None = None,
+    ledger: Account | None = None,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+) -> tuple[SyntheticRecords, Release | None]:
+    """Return rows of the records of a plan file, and the release they were made of where there is one.
+
+    `release` measures the plan as it stands and makes the rows of its tables; the others choose what they measure, and
+    take the tables, the privacy and the neighbours from the plan. The plan's privacy is debited once.
+    """
+    _check(planned, method, rounds, checkpoint)
+    source = planned.records()
+    try:
+        if method is Method.release:
+            made = release(source, planned.plan, ledger, purpose=planned.path.name, progress=progress)
+            return from_release(made, rows, progress=progress), made
+        return _chosen(source, planned, method, rows, rounds, ledger, checkpoint, progress), None
+    finally:
+        source.close()
+
+
+def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Path | None) -> None:
+    if checkpoint is not None and method is not Method.rap:
+        raise InvalidPlan("a checkpoint is for the method rap. Nothing was measured.")
+    if method is Method.release:
+        if rounds is not None:
+            raise InvalidPlan("rounds are for rap, mwem and graphical. Nothing was measured.")
+        if planned.plan.reconstruct not in ("shrink", "least-squares", "lp"):
+            raise InvalidPlan(
+                "rows are made of tables that agree and are not negative, and this plan's may not. Set reconstruct = "
+                "'shrink' in [mechanism] of the plan file, or choose another --method. Nothing was measured."
+            )
+    elif method is not Method.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
+        raise InvalidPlan(
+            f"{method} adds Gaussian noise, which needs a delta or a rho: set one in [privacy] of the plan file, or "
+            "use --method mwem. Nothing was measured."
+        )
+
+
+def _chosen(
+    source: Records,
+    planned: PlanFile,
+    method: Method,
+    rows: int | None,
+    rounds: int | None,
+    ledger: Account | None,
+    checkpoint: Path | None,
+    progress: Progress | None,
+) -> SyntheticRecords:
+    plan = planned.plan
+    given: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
+    if method is Method.mwem:
+        return mwem(
+            source,
+            plan.workload,
+            plan.privacy,
+            rows=rows,
+            neighbours=plan.neighbours,
+            ledger=ledger,
+            purpose=planned.path.name,
+            progress=progress,
+            **given,
+        )
+    assert isinstance(plan.privacy, ApproxDP | ZCDP)
+    if method is Method.graphical:
+        return graphical(
+            source,
+            plan.workload,
+            plan.privacy,
+            rows=rows,
+            neighbours=plan.neighbours,
+            ledger=ledger,
+            purpose=planned.path.name,
+            progress=progress,
+            **given,
+        )
+    return rap(
+        source,
+        plan.workload,
+        plan.privacy,
+        rows=rows,
+        neighbours=plan.neighbours,
+        ledger=ledger,
+        purpose=planned.path.name,
+        checkpoint=checkpoint,
+        progress=progress,
+        **given,
+    )
