@@ -31,8 +31,10 @@ Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
 
 _SWEEPS = 12
-# A sweep that brings the tables less than this much nearer, as a share of what is missing, is the last.
+# A sweep that brings the tables less than this much nearer, as a share of what is missing, is the last. Not so in the
+# first ones, in which the tables that the tree gave away are still on their way back.
 _WORTH_WHILE = 0.03
+_LEAST = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def particles(
         weights /= weights.sum()
         if progress:
             progress("fitting rows", sweep + 1, sweeps)
-        if fitted > (1 - _WORTH_WHILE) * before:
+        if sweep >= _LEAST and fitted > (1 - _WORTH_WHILE) * before:
             break
         before = fitted
     if progress:
