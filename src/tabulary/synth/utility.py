@@ -86,10 +86,12 @@ class Utility:
             for place, fit in enumerate(self.fits)
         ]
         top = max([1e-4, *(max(fit.distance, fit.noise) for fit in self.fits)])
-        scale = alt.Scale(domain=[0, top * 1.05])
+        scale, axis = alt.Scale(domain=[0, top * 1.05]), alt.Axis(tickCount=5)
         axes = {
-            "x": alt.X("noise:Q", title="noise of the release itself, L1 over n (expected)", scale=scale),
-            "y": alt.Y("distance:Q", title="rows from release, L1 over n", scale=scale),
+            "x": alt.X(
+                "noise:Q", title="noise of the release itself, L1 over n (expected)", scale=scale, axis=axis
+            ),
+            "y": alt.Y("distance:Q", title="rows from release, L1 over n", scale=scale, axis=axis),
         }
         dots = (
             alt.Chart(inline(data))
