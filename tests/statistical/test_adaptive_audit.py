@@ -6,43 +6,22 @@ is no matter of chance, and is tested with the plan.
 """
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 import tabulary as tb
 from tabulary.core.privacy import gaussian_delta
-from tabulary.noise import DiscreteGaussian, ExactSampler
 from tabulary.synth.adaptive import AdaptivePlan, chosen, measured
-from tabulary.toolbox.choice_laws import ExponentialChoice
-from tests.entropy import SeededEntropy
+from tests.twins import SABOTAGED, SeededTwin, bounds
 
 pytestmark = pytest.mark.audit
 
-ALPHA = 1e-6
 REPETITIONS = 6_000
 # The twin's event has probability 0.0136: its bound then lies near 2.2, and one broken promise is a bound above 2.
 CHOICES = 10_000
 DOMAIN = tb.Domain({"a": "xy", "b": "xy"})
-SABOTAGED = Fraction(7, 10)
-
-
-@dataclass
-class SeededTwin:
-    """Draws at a scale times `factor`, as a mechanism with a wrong constant would; at one, it draws exactly."""
-
-    factor: Fraction = Fraction(1)
-    entropy: SeededEntropy = field(default_factory=lambda: SeededEntropy(8))
-
-    def draw(self, noise, size):
-        if isinstance(noise, ExponentialChoice):
-            noise = ExponentialChoice(noise.rate / self.factor, noise.losses, noise.sizes)
-        else:
-            noise = DiscreteGaussian(noise.variance_parameter * self.factor**2)
-        return ExactSampler(self.entropy).draw(noise, size)
 
 
 class Believed:
@@ -53,12 +32,6 @@ class Believed:
 
     def table(self, margin):
         return self.tables[margin]
-
-
-def bounds(successes, trials):
-    low = beta.ppf(ALPHA / 2, successes, trials - successes + 1) if successes else 0.0
-    high = beta.ppf(1 - ALPHA / 2, successes + 1, trials - successes) if successes < trials else 1.0
-    return low, high
 
 
 def neighbours_of(relation, records=1):

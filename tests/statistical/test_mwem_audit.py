@@ -5,46 +5,19 @@ below; at confidence 1 - 10⁻⁶ a bound above the promise is a broken promise.
 """
 
 import math
-from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 import tabulary as tb
-from tabulary.noise import DiscreteLaplace, ExactSampler
 from tabulary.synth.mwem import MwemPlan, margin_scores
 from tabulary.toolbox.choice_laws import ExponentialChoice
-from tests.entropy import SeededEntropy
+from tests.twins import SABOTAGED, SeededTwin, bounds
 
 pytestmark = pytest.mark.audit
 
-ALPHA = 1e-6
 DRAWS = 200_000
 DOMAIN = tb.Domain({"a": "xy", "b": "xy"})
-SABOTAGED = Fraction(7, 10)
-
-
-@dataclass
-class SeededTwin:
-    """Draws at a scale times `factor`, as a mechanism with a wrong constant would; at one, it draws exactly."""
-
-    factor: Fraction = Fraction(1)
-    entropy: SeededEntropy = field(default_factory=lambda: SeededEntropy(8))
-
-    def draw(self, noise, size):
-        if isinstance(noise, ExponentialChoice):
-            noise = ExponentialChoice(noise.rate / self.factor, noise.losses, noise.sizes)
-        else:
-            noise = DiscreteLaplace(noise.scale * self.factor)
-        return ExactSampler(self.entropy).draw(noise, size)
-
-
-def bounds(successes, trials):
-    low = beta.ppf(ALPHA / 2, successes, trials - successes + 1) if successes else 0.0
-    high = beta.ppf(1 - ALPHA / 2, successes + 1, trials - successes) if successes < trials else 1.0
-    return low, high
 
 
 def loss_above(first, second):

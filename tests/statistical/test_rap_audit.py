@@ -5,58 +5,31 @@ bounds the loss from below; at confidence 1 - 10⁻⁶ a bound above the promise
 """
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 import tabulary as tb
 from tabulary.confidential.tally import Tally
 from tabulary.core.privacy import gaussian_delta
-from tabulary.noise import DiscreteGaussian, ExactSampler
+from tabulary.noise import DiscreteGaussian
 from tabulary.synth.checkpoint import Progressed
 from tabulary.synth.rap import measure_round, rap
 from tabulary.synth.rap_plan import RapPlan
 from tabulary.synth.selection import noisy_largest
-from tabulary.toolbox.choice_laws import ExponentialChoice
 from tests.entropy import SeededEntropy
+from tests.twins import SABOTAGED, SeededTwin, bounds
 
-ALPHA = 1e-6
 REPETITIONS = 6_000
 # The twin's event has probability 0.0135: its bound then lies near 2.25, and one broken promise is a bound above 2.
 CHOICES = 15_000
 DOMAIN = tb.Domain({"a": "xy", "b": "xyz"})
 
 
-@dataclass
-class SeededTwin:
-    """Draws at a scale times `factor`, as a mechanism with a wrong constant would; at one, it draws exactly."""
-
-    factor: Fraction = Fraction(1)
-    entropy: SeededEntropy = field(default_factory=lambda: SeededEntropy(8))
-
-    def draw(self, noise, size):
-        if isinstance(noise, ExponentialChoice):
-            noise = ExponentialChoice(noise.rate / self.factor, noise.losses, noise.sizes)
-        else:
-            noise = DiscreteGaussian(noise.variance_parameter * self.factor**2)
-        return ExactSampler(self.entropy).draw(noise, size)
-
-
-SABOTAGED = Fraction(7, 10)
-
-
-def _bounds(successes, trials):
-    low = beta.ppf(ALPHA / 2, successes, trials - successes + 1) if successes else 0.0
-    high = beta.ppf(1 - ALPHA / 2, successes + 1, trials - successes) if successes < trials else 1.0
-    return low, high
-
-
 def _delta_lower_bound(without, within, epsilon):
-    low = _bounds(int((within > epsilon).sum()), within.size)[0]
-    high = _bounds(int((without > epsilon).sum()), without.size)[1]
+    low = bounds(int((within > epsilon).sum()), within.size)[0]
+    high = bounds(int((without > epsilon).sum()), without.size)[1]
     return low - math.exp(epsilon) * high
 
 
@@ -69,7 +42,7 @@ def _pure_lower_bound(sampler, scores, moved, rho):
             for _ in range(CHOICES)
         ]
         seen.append(chosen.count(0))
-    return math.log(_bounds(seen[1], CHOICES)[0] / _bounds(seen[0], CHOICES)[1])
+    return math.log(bounds(seen[1], CHOICES)[0] / bounds(seen[0], CHOICES)[1])
 
 
 @pytest.mark.audit
