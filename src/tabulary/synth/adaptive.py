@@ -41,8 +41,9 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation, approx_to_zcdp, describe_privacy
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy, InvalidWorkload
+from tabulary.errors import InvalidPlan, InvalidPrivacy
 from tabulary.noise import DiscreteGaussian, Sampler
+from tabulary.synth.asking import asked_workload, named_domain, whole_person
 from tabulary.synth.particles import Progress
 from tabulary.synth.selection import noisy_largest
 
@@ -121,33 +122,20 @@ class AdaptivePlan:
         neighbours: Relation | Neighbours = "add-remove",
     ) -> "AdaptivePlan":
         """Return the plan, or say what is wrong with it before anything is read."""
-        asked = Workload.parse(work, domain) if isinstance(work, str) else work
-        if not isinstance(asked, Workload) or asked.domain != domain:
-            raise InvalidWorkload(
-                "the workload is text such as '[sex age]', or a Workload of the records' domain. Nothing was measured."
-            )
-        named = [name for name in domain.attributes if any(name in margin for margin in asked.margins)]
-        if not named:
-            raise InvalidWorkload(
-                "the workload holds no table by an attribute, so no rows can be made of it."
-            )
+        asked = asked_workload(domain, work)
+        small = named_domain(asked)
         if not isinstance(privacy, ApproxDP | ZCDP):
             raise InvalidPrivacy(
                 f"margins are measured with Gaussian noise, which promises ApproxDP(ε, δ) or ZCDP(ρ), not {privacy!r}. "
                 "Nothing was measured. Choose a δ far smaller than one over the number of people."
             )
-        near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
-        if near.sensitive:
-            raise InvalidPrivacy(
-                "a graphical model protects every attribute: leave the sensitive ones out. Nothing was measured."
-            )
-        parts = _PARTS_PER_ATTRIBUTE * len(named) if rounds is None else rounds
-        if isinstance(parts, bool) or not isinstance(parts, int) or parts < len(named):
+        near = whole_person(neighbours, "a graphical model")
+        parts = _PARTS_PER_ATTRIBUTE * len(small.attributes) if rounds is None else rounds
+        if isinstance(parts, bool) or not isinstance(parts, int) or parts < len(small.attributes):
             raise InvalidPlan(
-                f"rounds is a whole number, at least that of the attributes, here {len(named)}, which are measured "
-                f"first; not {parts!r}. Nothing was measured."
+                f"rounds is a whole number, at least that of the attributes, here {len(small.attributes)}, which are "
+                f"measured first; not {parts!r}. Nothing was measured."
             )
-        small = domain.project(named)
         return cls(small, Workload(small, asked.margins, asked.weights), privacy, near, parts, memory)
 
     @cached_property

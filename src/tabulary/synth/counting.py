@@ -31,17 +31,21 @@ def paid_tally(
         raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
     if ledger is not None:
         ledger.check(privacy, neighbours)
-    if isinstance(records, Table):
-        tally = Tally.from_table(records, margins)
-    elif isinstance(records, Records):
-        if records.weights is not None:
-            raise InvalidPlan(
-                "these records have survey weights, but rows are made of records that count one each. Nothing "
-                "was measured. Open the records without weights."
-            )
-        tally = records.tally(margins, progress=progress)
-    else:
-        raise InvalidPlan(f"rows are made from Records or from a Table, not from {type(records).__name__}.")
+    tally = counted(records, margins, progress)
     if ledger is not None:
         ledger.debit(privacy, neighbours, purpose=purpose, plan_digest=digest)
     return tally
+
+
+def counted(records: Records | Table, margins: Sequence[Margin], progress: Progress | None = None) -> Tally:
+    """Return the exact counts of margins. Confidential. Records that do not count one each are refused."""
+    if isinstance(records, Table):
+        return Tally.from_table(records, margins)
+    if not isinstance(records, Records):
+        raise InvalidPlan(f"rows are made from Records or from a Table, not from {type(records).__name__}.")
+    if records.weights is not None:
+        raise InvalidPlan(
+            "these records have survey weights, but rows are made of records that count one each. Nothing was "
+            "measured. Open the records without weights."
+        )
+    return records.tally(margins, progress=progress)

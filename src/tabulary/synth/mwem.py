@@ -42,9 +42,10 @@ from tabulary.core.privacy import (
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy, InvalidWorkload, TooManyCells
+from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
+from tabulary.synth.asking import asked_workload, named_domain, whole_person
 from tabulary.synth.counting import paid_tally
 from tabulary.synth.particles import Particles, Progress
 from tabulary.synth.rows import SyntheticRecords, check_rows
@@ -97,18 +98,9 @@ class MwemPlan:
         neighbours: Relation | Neighbours = "add-remove",
     ) -> "MwemPlan":
         """Return the plan, or say what is wrong with it before anything is read."""
-        asked = Workload.parse(work, domain) if isinstance(work, str) else work
-        if not isinstance(asked, Workload) or asked.domain != domain:
-            raise InvalidWorkload(
-                "the workload is text such as '[sex age]', or a Workload of the records' domain. Nothing was measured."
-            )
-        named = [name for name in domain.attributes if any(name in margin for margin in asked.margins)]
+        asked = asked_workload(domain, work)
+        small = named_domain(asked)
         margins = tuple(margin for margin in asked.margins if margin)
-        if not margins:
-            raise InvalidWorkload(
-                "the workload holds no table by an attribute, so no rows can be made of it."
-            )
-        small = domain.project(named)
         if small.size > LARGEST_TABLE:
             raise TooManyCells(
                 f"MWEM keeps the table of all attributes, here {small.size:,} cells; {LARGEST_TABLE:,} are the most. "
@@ -119,11 +111,7 @@ class MwemPlan:
             raise InvalidPrivacy(
                 f"privacy is PureDP, ApproxDP or ZCDP, not {privacy!r}. Nothing was measured."
             )
-        near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
-        if near.sensitive:
-            raise InvalidPrivacy(
-                "MWEM protects every attribute: leave the sensitive ones out. Nothing was measured."
-            )
+        near = whole_person(neighbours, "MWEM")
         for name, number in (("rounds", rounds), ("passes", passes)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InvalidPlan(

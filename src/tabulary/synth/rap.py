@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
-from tabulary.confidential.tally import Tally
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
@@ -24,6 +23,7 @@ from tabulary.errors import InvalidPlan, LedgerError
 from tabulary.ledger import Account, Ledger
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.checkpoint import Checkpoint, Progressed
+from tabulary.synth.counting import counted
 from tabulary.synth.particles import Progress
 from tabulary.synth.rap_plan import RELAXED_ROWS, STEPS, Accounting, RapPlan
 from tabulary.synth.relaxed import RelaxedRows, project, require_jax
@@ -233,14 +233,6 @@ def _counts(
 ) -> NDArray[np.int64]:
     """Return the exact count of every cell, paid for. A broken source costs no budget, a poor account no counting."""
     bill.check()
-    if isinstance(records, Table):
-        tally = Tally.from_table(records, plan.queries.margins)
-    else:
-        if records.weights is not None:
-            raise InvalidPlan(
-                "these records have survey weights, but RAP is for records that count one each. Nothing was measured. "
-                "Open the records without weights."
-            )
-        tally = records.tally(plan.queries.margins, progress=progress)
+    tally = counted(records, plan.queries.margins, progress)
     bill.pay()
     return plan.queries.exact(tally)

@@ -29,8 +29,9 @@ from tabulary.core.domain import Domain
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation, approx_to_zcdp, describe_privacy
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy, InvalidWorkload, TooManyCells
+from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells
 from tabulary.noise import DiscreteGaussian
+from tabulary.synth.asking import asked_workload, whole_person
 from tabulary.synth.queries import Queries, columns_of
 from tabulary.synth.rows import MEMORY
 
@@ -80,21 +81,13 @@ class RapPlan:
         steps: int = STEPS,
     ) -> "RapPlan":
         """Return the plan, or say what is wrong with it before anything is read."""
-        asked = Workload.parse(work, domain) if isinstance(work, str) else work
-        if not isinstance(asked, Workload) or asked.domain != domain:
-            raise InvalidWorkload(
-                "the workload is text such as '[sex age]', or a Workload of the records' domain. Nothing was measured."
-            )
+        asked = asked_workload(domain, work)
         if not isinstance(privacy, ApproxDP | ZCDP):
             raise InvalidPrivacy(
                 f"RAP answers with Gaussian noise, which promises ApproxDP(ε, δ) or ZCDP(ρ), not {privacy!r}. Nothing "
                 "was measured. Choose a δ far smaller than one over the number of people."
             )
-        near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
-        if near.sensitive:
-            raise InvalidPrivacy(
-                "RAP protects every attribute: leave the sensitive ones out. Nothing was measured."
-            )
+        near = whole_person(neighbours, "RAP")
         if accounting not in get_args(Accounting):
             raise InvalidPlan(
                 f"accounting is 'tight' or 'printed', not {accounting!r}. Nothing was measured."

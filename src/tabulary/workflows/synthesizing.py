@@ -82,41 +82,18 @@ def _chosen(
     progress: Progress | None,
 ) -> SyntheticRecords:
     plan = planned.plan
-    given: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
+    options: dict[str, Any] = {
+        "rows": rows,
+        "neighbours": plan.neighbours,
+        "ledger": ledger,
+        "purpose": planned.path.name,
+        "progress": progress,
+        # Each has rounds of its own, unless told.
+        **({} if rounds is None else {"rounds": rounds}),
+    }
     if method is Method.mwem:
-        return mwem(
-            source,
-            plan.workload,
-            plan.privacy,
-            rows=rows,
-            neighbours=plan.neighbours,
-            ledger=ledger,
-            purpose=planned.path.name,
-            progress=progress,
-            **given,
-        )
+        return mwem(source, plan.workload, plan.privacy, **options)
     assert isinstance(plan.privacy, ApproxDP | ZCDP)
     if method is Method.graphical:
-        return graphical(
-            source,
-            plan.workload,
-            plan.privacy,
-            rows=rows,
-            neighbours=plan.neighbours,
-            ledger=ledger,
-            purpose=planned.path.name,
-            progress=progress,
-            **given,
-        )
-    return rap(
-        source,
-        plan.workload,
-        plan.privacy,
-        rows=rows,
-        neighbours=plan.neighbours,
-        ledger=ledger,
-        purpose=planned.path.name,
-        checkpoint=checkpoint,
-        progress=progress,
-        **given,
-    )
+        return graphical(source, plan.workload, plan.privacy, **options)
+    return rap(source, plan.workload, plan.privacy, checkpoint=checkpoint, **options)
