@@ -14,6 +14,9 @@
     │   ├── TooManyCells           a table above the stated cap
     │   ├── UnknownDataset         a name that `tb.datasets` does not carry
     │   ├── UnknownMargin          a table that the release does not hold
+    │   ├── TableRefused           a table that a table builder's public rules do not allow
+    │   ├── ServiceError           a table builder that cannot start, or a state that it cannot trust
+    │   │   └── ServiceUnreachable no table builder answers, or it answers with something else
     │   ├── MissingExtra           an optional package that is not installed
     │   ├── ReleaseError           a release folder that cannot be written or read
     │   │   ├── ReleaseExists      the output folder is already there
@@ -103,6 +106,18 @@ class UnknownDataset(PublicError):
 
 class UnknownMargin(PublicError):
     """The release holds no such table."""
+
+
+class TableRefused(PublicError):
+    """The public rules of a table builder do not allow the table."""
+
+
+class ServiceError(PublicError):
+    """A table builder cannot start, or its state cannot be trusted."""
+
+
+class ServiceUnreachable(ServiceError):
+    """No table builder answers at the address, or it answers with something else."""
 
 
 class MissingExtra(PublicError):

@@ -8,6 +8,7 @@ from tabulary.confidential.coding import Coding, Recoding, resolve_all
 from tabulary.confidential.encoding import encode
 from tabulary.confidential.engines import Engine, files
 from tabulary.confidential.engines.duckdb import DuckDBEngine, check_columns
+from tabulary.confidential.fingerprint import fingerprint
 from tabulary.confidential.frames import pandas_table, polars_table
 from tabulary.confidential.held import HeldRecords
 from tabulary.confidential.store import MEMORY_BYTES
@@ -195,6 +196,14 @@ class Records(HeldRecords):
         wanted = margins_of(self._domain, margins)
         counts = count(self._store, self._domain, wanted, progress=progress, max_cells=max_cells)
         return Tally(self._domain, counts, weights=self._weights)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return 32 digits that name these records under a secret key, in whatever order they stand.
+
+        It changes with every record that is added, removed or changed, with the domain and with the weights; without
+        the key it tells nothing else (`confidential.fingerprint`).
+        """
+        return fingerprint(self._store, self._domain, self._weights, key)
 
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self._domain.levels_of(a))}" for a in self._domain.attributes)

@@ -112,15 +112,26 @@ class Table:
         index = self.index(wanted)
         domain = Domain({a: self.domain.levels_of(a) for a in kept})
         if self.domain.structural_zeros:
-            impossible = self.domain.impossible(self.domain.attributes)[index]
-            zeros = [
-                {a: domain.levels_of(a)[i] for a, i in zip(kept, cell, strict=True)}
-                for cell in np.argwhere(impossible)
-                if kept
-            ]
-            if kept and not impossible.all():
-                domain = Domain({a: domain.levels_of(a) for a in kept}, zeros)
+            domain = _with_zeros(domain, self.domain.impossible(self.domain.attributes)[index])
         return Table(domain, np.asarray(self.counts[index]))
+
+    def select(self, levels: Mapping[str, Iterable[str | int]]) -> "Table":
+        """Return the part of the table with some levels of some attributes, in the given order.
+
+        >>> table = Table(Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"]}), [[1, 2, 3], [4, 5, 6]])
+        >>> table.select({"age": ["65+", "0-14"]}).counts.tolist()
+        [[3, 1], [6, 4]]
+        """
+        index = self.box(levels)
+        chosen = [axis.reshape(-1).tolist() for axis in index]
+        kept = {
+            a: [labels[i] for i in codes]
+            for a, labels, codes in zip(self.domain.attributes, self.domain.levels, chosen, strict=True)
+        }
+        domain = Domain(kept)
+        if self.domain.structural_zeros:
+            domain = _with_zeros(domain, self.domain.impossible(self.domain.attributes)[index])
+        return Table(domain, self.counts[index])
 
     def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | float:
         """Return one cell by its labels, in the order of the attributes."""
@@ -176,6 +187,25 @@ class Table:
         """Return the numpy index of the cells in the given levels."""
         codes = {a: self.domain.code(a, level) for a, level in wanted.items()}
         return tuple(codes.get(a, np.s_[:]) for a in self.domain.attributes)
+
+    def box(self, levels: Mapping[str, Iterable[str | int]]) -> tuple[NDArray[np.intp], ...]:
+        """Return the numpy index of the cells with some levels of some attributes, and with all of the others."""
+        self.domain.margin(levels)
+        codes = {a: [self.domain.code(a, level) for level in chosen] for a, chosen in levels.items()}
+        every = zip(self.domain.attributes, self.domain.shape, strict=True)
+        return np.ix_(*(np.array(codes.get(a, range(size)), dtype=np.intp) for a, size in every))
+
+
+def _with_zeros(domain: Domain, impossible: NDArray[np.bool_]) -> Domain:
+    """Return the domain with these cells impossible, one by one."""
+    if not domain.attributes or impossible.all():
+        # Nothing is possible, and no domain says so: all cells are zero.
+        return domain
+    zeros = [
+        {a: labels[i] for a, labels, i in zip(domain.attributes, domain.levels, cell, strict=True)}
+        for cell in np.argwhere(impossible).tolist()
+    ]
+    return Domain(dict(zip(domain.attributes, domain.levels, strict=True)), zeros)
 
 
 def long_columns(domain: Domain, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

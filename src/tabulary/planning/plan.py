@@ -335,8 +335,7 @@ class Plan:
 
     def digest(self) -> str:
         """Return the SHA-256 of the plan's canonical description: its name in the ledger."""
-        canonical = json.dumps(self.describe(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return self._digest
 
     def __str__(self) -> str:
         tables = f"{len(self.workload)} table{'s' if len(self.workload) > 1 else ''}"
@@ -403,6 +402,12 @@ class Plan:
         # Thousands of parts share a few laws, and the variance of a discrete one is the sum of a series.
         laws = {law: max(law.variance, SMALLEST_VARIANCE) for law in {part.noise for part in self.measured}}
         return [laws[part.noise] for part in self.measured]
+
+    @cached_property
+    def _digest(self) -> str:
+        # Every table of a table builder names its plan, and the plan of a universe is long.
+        canonical = json.dumps(self.describe(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
 
     @cached_property
     def _levels(self) -> dict[str, int]:

@@ -1,0 +1,121 @@
+"""The universe of a table builder: which tables may be asked for, by rules that read no data."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.workload import Workload, show_margin
+from tabulary.errors import InvalidPlan, TableRefused, TooManyCells
+
+MOST_CELLS = 100_000
+"""The most cells of one table, unless the custodian says otherwise."""
+
+MOST_TABLES = 100_000
+"""The most tables of a universe: a plan for more takes longer than a custodian waits."""
+
+
+@dataclass(frozen=True, init=False)
+class Universe:
+    """All tables of up to `order` attributes, without the forbidden combinations and those with too many cells.
+
+    What may be asked depends on these public rules alone, so that a refusal tells nothing about a record. With a table
+    its sums are allowed too: whatever is made of fewer attributes has fewer cells and no forbidden combination.
+
+    >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"], "faith": list("abc")})
+    >>> universe = Universe(domain, order=2, forbidden=[("sex", "faith")])
+    >>> print(universe.workload())
+    [][sex][age][faith][sex age][age faith]
+    >>> universe.refuse(("sex", "faith"))
+    Traceback (most recent call last):
+    ...
+    tabulary.errors.TableRefused: the custodian allows no table with 'sex' and 'faith' together. Nothing was counted.
+    """
+
+    domain: Domain
+    order: int
+    forbidden: tuple[Margin, ...]
+    max_cells: int
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        order: int,
+        forbidden: Iterable[Iterable[str]] = (),
+        max_cells: int = MOST_CELLS,
+    ) -> None:
+        if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= len(domain.attributes):
+            raise InvalidPlan(
+                f"the order of the largest tables is a whole number from 1 to {len(domain.attributes)}, the number of "
+                f"attributes, not {order!r}."
+            )
+        if isinstance(max_cells, bool) or not isinstance(max_cells, int) or max_cells < 1:
+            raise InvalidPlan(f"the most cells of a table is a positive whole number, not {max_cells!r}.")
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "forbidden", tuple(domain.margin(tuple(f)) for f in forbidden))
+        object.__setattr__(self, "max_cells", max_cells)
+        if not all(self.forbidden):
+            raise InvalidPlan("a forbidden combination names at least one attribute.")
+        tables = sum(math.comb(len(domain.attributes), k) for k in range(order + 1))
+        if tables > MOST_TABLES:
+            raise InvalidPlan(
+                f"this universe would hold up to {tables:,} tables, and {MOST_TABLES:,} is the most. Lower the order, "
+                "or leave out attributes."
+            )
+
+    def refuse(self, margin: Margin) -> None:
+        """Raise TableRefused or TooManyCells unless the table on `margin` may be asked for. Reads no data."""
+        if len(margin) > self.order:
+            raise TableRefused(
+                f"a table may have at most {self.order} attributes, filters included, and {show_margin(margin)} has "
+                f"{len(margin)}. Nothing was counted."
+            )
+        for combination in self.forbidden:
+            if set(combination) <= set(margin):
+                named = " and ".join(repr(a) for a in combination)
+                together = " together" if len(combination) > 1 else ""
+                raise TableRefused(
+                    f"the custodian allows no table with {named}{together}. Nothing was counted."
+                )
+        cells = self.domain.cells(margin)
+        if cells > self.max_cells:
+            raise TooManyCells(
+                f"the table {show_margin(margin)} has {cells:,} cells, filters included, and the most is "
+                f"{self.max_cells:,}. Nothing was counted. Leave out an attribute."
+            )
+
+    def allows(self, margin: Margin) -> bool:
+        """Return whether the table on `margin` may be asked for."""
+        try:
+            self.refuse(margin)
+        except (TableRefused, TooManyCells):
+            return False
+        return True
+
+    @cached_property
+    def margins(self) -> tuple[Margin, ...]:
+        """Every table that may be asked for, the total first, in the domain's order."""
+        return tuple(
+            margin
+            for k in range(self.order + 1)
+            for margin in combinations(self.domain.attributes, k)
+            if self.allows(margin)
+        )
+
+    def workload(self) -> Workload:
+        """Return the tables as a workload in which each counts alike, however many cells it has."""
+        weights = [Fraction(1, self.domain.cells(margin)) for margin in self.margins]
+        return Workload(self.domain, self.margins, weights)
+
+    def describe(self) -> dict[str, object]:
+        """Return the rules as plain data."""
+        return {
+            "order": self.order,
+            "forbidden": [list(combination) for combination in self.forbidden],
+            "max_cells": self.max_cells,
+        }
