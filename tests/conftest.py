@@ -6,6 +6,14 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.databases import (  # noqa: F401 - fixtures for every test
+    _shared_database,
+    database,
+    own_postgres_server,
+    postgres_database,
+    postgres_server,
+)
+
 # The same examples on every machine, and no clock: these machines are noisy.
 settings.register_profile("tabulary", deadline=None, derandomize=True)
 settings.load_profile("tabulary")

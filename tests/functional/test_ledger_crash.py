@@ -1,18 +1,20 @@
-"""A process that is killed between a debit and its measurement loses budget, never privacy."""
+"""A process or a server that is killed at any moment loses budget, never privacy."""
 
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
 
-KILLS = 40
+KILLS = {"sqlite": 25, "postgresql": 10}
 COST = PureDP("1/1000000")
 
 # Imports once, then gives birth to a measuring process for every line it reads, and buries it.
@@ -42,25 +44,26 @@ for _ in sys.stdin:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system neither forks nor kills without notice")
-def test_what_was_measured_was_paid_for_however_often_the_process_is_killed(tmp_path):
-    path, measured = tmp_path / "ledger.sqlite", tmp_path / "measured"
-    with Ledger.create(path) as ledger:
+def test_what_was_measured_was_paid_for_however_often_the_process_is_killed(database, tmp_path):
+    measured = tmp_path / "measured"
+    enough = KILLS["postgresql" if database.startswith("postgresql:") else "sqlite"]
+    with Ledger.create(database) as ledger:
         ledger.create_account("census", PureDP(1), Neighbours())
     measured.touch()
     moments = random.Random(1799)
     with subprocess.Popen(
-        [sys.executable, "-c", NURSERY, str(path), str(measured)],
+        [sys.executable, "-c", NURSERY, database, str(measured)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     ) as nursery:
         kills, done = 0, []
         # A busy machine measures little between two kills, so they go on until there was something to lose.
-        while kills < KILLS or len(done) <= KILLS:
+        while kills < enough or len(done) <= enough:
             kills += 1
             # One kill in four may come while the ledger is being opened, and mended after the last kill.
             kill_at_some_moment(nursery, moments.uniform(0, 0.1), while_opening=kills % 4 == 0)
-            paid, done = read_the_books(path, measured)
+            paid, done = read_the_books(database, measured)
             # Whatever was measured stands in the ledger; a kill costs at most one debit without measurement.
             assert set(done) <= set(paid)
             assert len(done) == len(set(done))
@@ -82,10 +85,52 @@ def kill_at_some_moment(nursery, delay, *, while_opening):
     assert heard == f"ended {int(signal.SIGKILL)}\n"
 
 
-def read_the_books(path, measured):
-    with Ledger.open(path) as ledger:
+def read_the_books(where, measured):
+    with Ledger.open(where) as ledger:
         ledger.check()
         account = ledger.account("census")
         paid = [entry.digest for entry in account.entries()]
         assert account.spent() == (PureDP(COST.epsilon * len(paid)) if paid else None)
     return paid, measured.read_text().splitlines()
+
+
+def test_what_the_server_acknowledged_survives_its_crash(own_postgres_server):
+    with Ledger.create(own_postgres_server.url("books")) as ledger:
+        census = ledger.create_account("census", PureDP(1), Neighbours())
+        acknowledged, refusals, enough = [], [], threading.Event()
+
+        def measure():
+            while not enough.is_set():
+                try:
+                    entry = census.debit(COST, Neighbours(), purpose="sex by age", plan_digest="ab" * 32)
+                    acknowledged.append(entry.digest)
+                except LedgerError as refusal:
+                    refusals.append(str(refusal))
+
+        measuring = threading.Thread(target=measure)
+        measuring.start()
+        try:
+            for _ in range(3):
+                wait_for_more_than(acknowledged, len(acknowledged) + 10)
+                own_postgres_server.crash()
+                wait_for_more_than(refusals, len(refusals))
+                own_postgres_server.start()
+            wait_for_more_than(acknowledged, len(acknowledged))
+        finally:
+            enough.set()
+            measuring.join()
+        ledger.check()
+        kept = [entry.digest for entry in census.entries()]
+    doubtful = [refusal for refusal in refusals if "whether the debit was kept can be seen" in refusal]
+    certain = [refusal for refusal in refusals if "nothing was spent" in refusal]
+    assert len(doubtful) + len(certain) == len(refusals)
+    assert set(acknowledged) <= set(kept)
+    # What the ledger calls unspent is unspent: only a doubtful debit may be there without its acknowledgement.
+    assert len(kept) - len(acknowledged) <= len(doubtful) <= 3
+
+
+def wait_for_more_than(things, number):
+    patience = time.monotonic() + 60
+    while len(things) <= number:
+        assert time.monotonic() < patience
+        time.sleep(0.005)

@@ -1,6 +1,5 @@
 """`tabulary ledger`: open an account, and read the books."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,15 +7,23 @@ from rich.table import Table as Grid
 
 from tabulary.cli.console import output
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
-from tabulary.errors import InvalidPrivacy
+from tabulary.errors import InvalidPrivacy, LedgerMissing
 from tabulary.ledger import Ledger
 
 ledger = typer.Typer(help="Accounts of privacy budget: create one, show them.", no_args_is_help=True)
 
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="The ledger: a file, or postgresql://user@host/database with the password in PGPASSWORD.",
+    ),
+]
+
 
 @ledger.command()
 def create(
-    file: Annotated[Path, typer.Argument(help="The ledger file; it is created if it is not there.")],
+    where: Place,
     account: Annotated[str, typer.Option(help="The dataset whose budget this is.")],
     epsilon: Annotated[str | None, typer.Option(help="The total ε, such as 4 or 1/2.")] = None,
     delta: Annotated[str | None, typer.Option(help="The total δ, together with ε.")] = None,
@@ -24,27 +31,27 @@ def create(
     neighbours: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
     contribution: Annotated[int, typer.Option(help="The most records of one person.")] = 1,
 ) -> None:
-    """Open an account with a total budget, which stands for good.
+    """Open an account with a total budget, which stands for good. A ledger that is not there is created.
 
     Example: tabulary ledger create ledger.sqlite --account census --epsilon 4
     """
     budget = _budget(epsilon, delta, rho)
     relation = Neighbours(neighbours, contribution)  # type: ignore[arg-type]
-    with Ledger.open(file) if file.exists() else Ledger.create(file) as book:
+    with _opened_or_created(where) as book:
         book.create_account(account, budget, relation)
     output.print(f"Account {account!r} may spend {budget} ({relation}).", markup=False)
 
 
 @ledger.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="The ledger file.")],
+    where: Place,
     account: Annotated[str | None, typer.Option(help="Show the entries of this account.")] = None,
 ) -> None:
     """Print the accounts with what is spent and left, or the entries of one. The books are checked first.
 
     Example: tabulary ledger show ledger.sqlite --account census
     """
-    with Ledger.open(file, read_only=True) as book:
+    with Ledger.open(where, read_only=True) as book:
         if account is None:
             grid = Grid("account", "budget", "spent", "left", "neighbours")
             for each in book.accounts():
@@ -58,6 +65,13 @@ def show(
                     *map(_plain, (entry.number, entry.at, entry.cost, entry.purpose, entry.plan_digest[:12]))
                 )
     output.print(grid)
+
+
+def _opened_or_created(where: str) -> Ledger:
+    try:
+        return Ledger.open(where)
+    except LedgerMissing:
+        return Ledger.create(where)
 
 
 def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Privacy:

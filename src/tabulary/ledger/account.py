@@ -1,5 +1,6 @@
 """An account: the budget of one dataset, and the debits made against it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
@@ -21,6 +22,7 @@ from tabulary.ledger.rows import (
     append_entry,
     budget_of,
     neighbours_of,
+    paid_entry,
     tail_of,
 )
 from tabulary.ledger.storage import UNSPENT, Storage
@@ -90,25 +92,26 @@ class Account:
             return False
         return True
 
-    def debit(self, cost: Privacy, neighbours: Neighbours, *, purpose: str, plan_digest: str) -> Entry:
+    def paid(self, purpose: str, plan_digest: str) -> Entry | None:
+        """Return the entry that paid for a plan under this purpose, or None: reads one entry of a long ledger."""
+        with self._storage.reading() as connection:
+            return self._paid(connection, purpose, plan_digest)
+
+    def debit(
+        self, cost: Privacy, neighbours: Neighbours, *, purpose: str, plan_digest: str, once: bool = False
+    ) -> Entry:
         """Return the entry that pays for a plan; measure only once this has returned.
 
-        The entry is on the disk by then. A crash after it loses budget, never privacy.
+        The entry is on the disk by then. A crash after it loses budget, never privacy. With `once`, a plan that was
+        already paid for under this purpose is not paid for again: its entry comes back.
         """
-        refuse_unprintable(purpose, "the purpose of a debit")
-        refuse_unprintable(plan_digest, "the digest of a plan")
-        self._refuse_weaker_neighbours(neighbours)
-        with self._storage.writing() as connection:
-            head, spent = self._tail(connection)
-            return append_entry(
-                connection,
-                head,
-                cost=cost,
-                neighbours=neighbours,
-                purpose=purpose,
-                plan_digest=plan_digest,
-                spent=self._total(spent, cost),
-            )
+        return debit_together([self], cost, neighbours, purpose=purpose, plan_digest=plan_digest, once=once)[
+            0
+        ]
+
+    def _paid(self, connection: Connection, purpose: str, plan_digest: str) -> Entry | None:
+        self._row(connection)
+        return paid_entry(connection, self.name, purpose, plan_digest)
 
     def _row(self, connection: Connection) -> Stored:
         row = account_row(connection, self.name)
@@ -127,7 +130,7 @@ class Account:
         if not price <= left:
             named = f"{price}" if Amount.of(cost) == price else f"{cost}, here {price},"
             raise BudgetExceeded(
-                f"the plan costs {named} but dataset {self.name!r} has {left} left. {UNSPENT}"
+                f"the plan costs {named} but account {self.name!r} has {left} left. {UNSPENT}"
             )
         refuse_unwieldy_total(spent + price)
         return spent + price
@@ -136,7 +139,55 @@ class Account:
         refuse_other_than(Neighbours, offered, "the neighbours of a debit")
         if not covers(offered, self.neighbours):
             raise LedgerError(
-                f"the plan protects neighbours under '{offered}' but dataset {self.name!r} promises "
+                f"the plan protects neighbours under '{offered}' but account {self.name!r} promises "
                 f"'{self.neighbours}'. Plan with that relation and with a contribution bound of at least "
                 f"{self.neighbours.records}. {UNSPENT}"
             )
+
+
+def debit_together(
+    accounts: Sequence[Account],
+    cost: Privacy,
+    neighbours: Neighbours,
+    *,
+    purpose: str,
+    plan_digest: str,
+    once: bool,
+) -> tuple[Entry, ...]:
+    """Return an entry in each of some accounts of one ledger, made in one transaction: see `Ledger.debit_together`."""
+    refuse_unprintable(purpose, "the purpose of a debit")
+    refuse_unprintable(plan_digest, "the digest of a plan")
+    for account in accounts:
+        account._refuse_weaker_neighbours(neighbours)
+    first = accounts[0]
+    # A plan that was paid for needs no lock, so its answer does not wait for those who pay.
+    if once and (entry := first.paid(purpose, plan_digest)) is not None:
+        return (_same_debit(entry, cost, neighbours),)
+    with first._storage.writing() as connection:
+        # Another process may have paid in between.
+        if once and (entry := first._paid(connection, purpose, plan_digest)) is not None:
+            return (_same_debit(entry, cost, neighbours),)
+        tails = [account._tail(connection) for account in accounts]
+        # Every account is asked before any is debited.
+        totals = [account._total(spent, cost) for account, (_, spent) in zip(accounts, tails, strict=True)]
+        return tuple(
+            append_entry(
+                connection,
+                head,
+                cost=cost,
+                neighbours=neighbours,
+                purpose=purpose,
+                plan_digest=plan_digest,
+                spent=total,
+            )
+            for (head, _), total in zip(tails, totals, strict=True)
+        )
+
+
+def _same_debit(entry: Entry, cost: Privacy, neighbours: Neighbours) -> Entry:
+    if (entry.cost, entry.neighbours) != (cost, neighbours):
+        raise LedgerError(
+            f"the plan was paid for with {entry.cost} ({entry.neighbours}) and now costs {cost} ({neighbours}), but "
+            f"the digest of a plan stands for one cost. Give the new plan a digest of its own. {UNSPENT}"
+        )
+    return entry

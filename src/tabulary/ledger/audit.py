@@ -22,15 +22,15 @@ from tabulary.ledger.rows import (
     neighbours_of,
     refuse_broken_seal,
 )
+from tabulary.ledger.storage import Storage
 
 
-def refuse_unsound_ledger(connection: Connection) -> None:
-    """Refuse a file whose pages, tables, chains or sums are not what this version of Tabulary writes.
+def refuse_unsound_ledger(storage: Storage, connection: Connection) -> None:
+    """Refuse a ledger whose pages, tables, chains or sums are not what this version of Tabulary writes.
 
     Reads everything once: the cost is linear in the number of entries.
     """
-    _refuse_damaged_pages(connection)
-    _refuse_foreign_tables(connection)
+    _refuse_foreign_tables(storage, connection)
     ledger = ledger_row(connection)
     previous, accounts, entries = founding_digest(ledger), 0, 0
     for account in account_rows(connection):
@@ -102,30 +102,19 @@ def covers(offered: Neighbours, promised: Neighbours) -> bool:
     )
 
 
-def _refuse_damaged_pages(connection: Connection) -> None:
-    if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
-        raise Unsound("has damaged pages")
-
-
-def _refuse_foreign_tables(connection: Connection) -> None:
-    found = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
-    tables = {name for kind, name, _ in found if kind == "table"}
-    if "ledger" not in tables:
+def _refuse_foreign_tables(storage: Storage, connection: Connection) -> None:
+    found = storage.structure(connection)
+    if "ledger" not in found.tables:
         raise Unsound("is not a ledger")
-    if "version" in _columns(connection, "ledger"):
-        version = connection.exec_driver_sql("SELECT version FROM ledger").scalar()
+    if "version" in found.tables["ledger"]:
+        version = connection.execute(select(schema.ledger.c.version)).scalar()
         if version not in (None, schema.VERSION):
             raise Unsound(f"has schema version {version}, and this Tabulary reads version {schema.VERSION}")
     expected = {name: table.columns.keys() for name, table in schema.metadata.tables.items()}
-    if {table: _columns(connection, table) for table in tables} != expected:
+    if found.tables != expected:
         raise Unsound("does not have the tables of a ledger")
-    if {name: text for kind, name, text in found if kind not in ("table", "index")} != schema.TRIGGERS:
+    if found.guards != storage.expected_guards:
         raise Unsound("lost the triggers that keep it append-only")
-
-
-def _columns(connection: Connection, table: str) -> list[str]:
-    found = connection.exec_driver_sql("SELECT name FROM pragma_table_info(?)", (table,))
-    return [name for (name,) in found]
 
 
 def _count(connection: Connection, table: Table) -> int:

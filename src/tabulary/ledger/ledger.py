@@ -1,18 +1,19 @@
-"""The ledger: a file of accounts that is created once and only ever grows."""
+"""The ledger: accounts of privacy budget, in a place that is created once and only ever grows."""
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tabulary.core.privacy import Neighbours, Privacy
 from tabulary.errors import LedgerError, LedgerMissing
-from tabulary.ledger import schema
-from tabulary.ledger.account import Account
+from tabulary.ledger.account import Account, debit_together
+from tabulary.ledger.address import Where, address_of
 from tabulary.ledger.amounts import refuse_unwieldy_privacy
 from tabulary.ledger.audit import refuse_older_copy, refuse_unsound_ledger
-from tabulary.ledger.chain import Head, link
+from tabulary.ledger.chain import Entry, Head, link
+from tabulary.ledger.postgresql import PostgreSQLStorage
 from tabulary.ledger.rows import (
     account_row,
     account_rows,
@@ -22,7 +23,8 @@ from tabulary.ledger.rows import (
     head_of,
     ledger_row,
 )
-from tabulary.ledger.storage import UNSPENT, Storage, journals_beside
+from tabulary.ledger.sqlite import SQLiteStorage
+from tabulary.ledger.storage import UNSPENT, Storage
 from tabulary.ledger.words import refuse_other_than, refuse_unprintable
 
 # Long enough for a queue of debits on a slow disk, short enough to notice a process that hangs with the lock.
@@ -30,10 +32,11 @@ _PATIENCE = 30.0
 
 
 class Ledger:
-    """A file of accounts, one a dataset, each with a budget and the debits made against it.
+    """Accounts, one a dataset or an analyst, each with a budget and the debits made against it.
 
-    Shared safely by the threads of a process and by the processes of a machine; a process that forks opens
-    it again. `timeout` is how many seconds to wait for another writer. Use it as a context manager, or
+    It stands in an SQLite file, shared safely by the threads of a process and the processes of a machine, or in a
+    PostgreSQL database, `postgresql://user:password@host:port/database`, shared by machines. A process that forks
+    opens it again. `timeout` is how many seconds to wait for another writer. Use it as a context manager, or
     `close` it.
     """
 
@@ -41,8 +44,10 @@ class Ledger:
         self._storage = storage
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, timeout: float = _PATIENCE) -> "Ledger":
-        """Return a new, empty ledger at `path`; refuse a path that is taken.
+    def create(cls, where: Where, *, timeout: float = _PATIENCE) -> "Ledger":
+        """Return a new, empty ledger at a path or in a PostgreSQL database; refuse a place that is taken.
+
+        In PostgreSQL, the database must be there. The ledger makes a schema of its own in it, `tabulary_ledger`.
 
         >>> import tempfile
         >>> from tabulary.core.privacy import PureDP
@@ -52,60 +57,46 @@ class Ledger:
         ...     print(census.remaining())
         ε = 0.75
         """
-        path = Path(path)
-        if leftover := journals_beside(path):
-            raise LedgerError(
-                f"there is a journal at {str(leftover[0])!r}: a ledger stood at {str(path)!r} and its file "
-                f"is gone. Restore it, or choose another path. {UNSPENT}"
-            )
-        try:
-            # Exclusive, so that of two processes that create the same ledger one is refused.
-            path.open("xb").close()
-        except FileExistsError:
-            raise LedgerError(
-                f"{str(path)!r} is already there, and a ledger is never overwritten. Open it, or choose "
-                f"another path. {UNSPENT}"
-            ) from None
-        except OSError as error:
-            raise LedgerError(
-                f"no ledger can be created at {str(path)!r}: {error.strerror}. {UNSPENT}"
-            ) from None
-        storage = Storage(path, read_only=False, timeout=timeout)
-        try:
-            storage.use_write_ahead_log()
-            with storage.writing() as connection:
-                schema.create_tables(connection)
-                found_ledger(connection)
-        except BaseException:
-            storage.close()
-            path.unlink(missing_ok=True)
-            raise
+        address = address_of(where)
+        storage: Storage = (
+            SQLiteStorage.claim(Path(where), timeout=timeout)
+            if address is None
+            else PostgreSQLStorage(address, read_only=False, timeout=timeout)
+        )
+        with _closed_on_error(storage), storage.founding() as connection:
+            found_ledger(connection)
         return cls(storage)
 
     @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], *, read_only: bool = False, timeout: float = _PATIENCE
-    ) -> "Ledger":
-        """Return the ledger at `path`, after a check of all it holds; refuse one that is missing or unsound.
+    def open(cls, where: Where, *, read_only: bool = False, timeout: float = _PATIENCE) -> "Ledger":
+        """Return the ledger at `where`, after a check of all it holds; refuse one that is missing or unsound.
 
-        With `read_only`, the file is never written to and may stand in a folder that cannot be.
+        With `read_only`, it is never written to: a file may stand in a folder that cannot be, a database may belong
+        to a user who may only read.
         """
-        storage = Storage(Path(path), read_only=read_only, timeout=timeout)
-        try:
-            with storage.reading() as connection:
-                refuse_unsound_ledger(connection)
-        except BaseException:
-            storage.close()
-            raise
+        address = address_of(where)
+        storage: Storage = (
+            SQLiteStorage(Path(where), read_only=read_only, timeout=timeout)
+            if address is None
+            else PostgreSQLStorage(address, read_only=read_only, timeout=timeout)
+        )
+        with _closed_on_error(storage), storage.reading() as connection:
+            refuse_unsound_ledger(storage, connection)
         return cls(storage)
 
     @property
-    def path(self) -> Path:
-        """Return where the ledger stands."""
-        return self._storage.path
+    def where(self) -> str:
+        """Return where the ledger stands: its path, or its address without user and password."""
+        return self._storage.where
+
+    @property
+    def identity(self) -> str:
+        """Return the name that the ledger was founded with: no other ledger has it, however it is copied or moved."""
+        with self._storage.reading() as connection:
+            return str(ledger_row(connection)["identity"])
 
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
+        """Close the file or the connections. A second call does nothing."""
         self._storage.close()
 
     def __enter__(self) -> Self:
@@ -117,7 +108,7 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r})"
+        return f"Ledger({self.where!r})"
 
     def create_account(self, name: str, budget: Privacy, neighbours: Neighbours) -> Account:
         """Return a new account; its budget and neighbouring relation stand for good."""
@@ -156,6 +147,42 @@ class Ledger:
         with self._storage.reading() as connection:
             return [Account.from_row(row, self._storage) for row in account_rows(connection)]
 
+    def debit_together(
+        self,
+        accounts: Sequence[Account],
+        cost: Privacy,
+        neighbours: Neighbours,
+        *,
+        purpose: str,
+        plan_digest: str,
+        once: bool = False,
+    ) -> tuple[Entry, ...]:
+        """Return the entries that pay for a plan from several accounts at once: from all of them, or from none.
+
+        A question to a table builder is paid from the dataset's account and from the asker's: nobody learns more
+        than the asker may, and all together learn no more than the dataset allows. With `once`, a plan that the
+        first account has already paid for under this purpose is not paid for again by anyone: that account's entry
+        comes back alone.
+
+        >>> import tempfile
+        >>> from tabulary.core.privacy import ZCDP
+        >>> with tempfile.TemporaryDirectory() as folder, Ledger.create(f"{folder}/ledger.sqlite") as ledger:
+        ...     census = ledger.create_account("census", ZCDP(1), Neighbours())
+        ...     ann = ledger.create_account("ann", ZCDP("1/8"), Neighbours())
+        ...     for _ in range(2):
+        ...         paid = ledger.debit_together(
+        ...             [census, ann], ZCDP("1/8"), Neighbours(), purpose="sex", plan_digest="5f3a", once=True
+        ...         )
+        ...     print(len(paid), "|", census.spent(), "|", ann.remaining())
+        1 | ρ = 0.125 | None
+        """
+        names = [account.name for account in accounts]
+        if not names or len(set(names)) < len(names):
+            raise LedgerError(f"a debit needs accounts, each of them once, not {names}. {UNSPENT}")
+        if any(account._storage is not self._storage for account in accounts):
+            raise LedgerError(f"accounts of another ledger cannot pay together with this one's. {UNSPENT}")
+        return debit_together(accounts, cost, neighbours, purpose=purpose, plan_digest=plan_digest, once=once)
+
     def heads(self) -> tuple[Head, ...]:
         """Return the end of every account's chain, in the order in which the accounts were opened."""
         with self._storage.reading() as connection:
@@ -177,5 +204,14 @@ class Ledger:
         A head that was kept elsewhere is in every later state of the ledger, and in no earlier one.
         """
         with self._storage.reading() as connection:
-            refuse_unsound_ledger(connection)
+            refuse_unsound_ledger(self._storage, connection)
             refuse_older_copy(connection, kept)
+
+
+@contextmanager
+def _closed_on_error(storage: Storage) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        storage.close()
+        raise

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, insert, select, update
+from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from tabulary.core.privacy import Neighbours, Privacy, describe_privacy, privacy_from_description
@@ -126,6 +126,23 @@ def tail_of(connection: Connection, account: Stored) -> tuple[Head, Amount]:
     if head != expected:
         raise Unsound(f"lost entries at the end of account {name!r}")
     return head, spent
+
+
+def paid_entry(connection: Connection, name: str, purpose: str, plan_digest: str) -> Entry | None:
+    """Return the first entry of an account with this purpose and plan, or None."""
+    columns = schema.entries.c
+    # The number first, which the index holds: for a whole row, SQLite would rather walk the account.
+    number = (
+        select(func.min(columns.number))
+        .where(columns.account == name, columns.plan_digest == plan_digest, columns.purpose == purpose)
+        .scalar_subquery()
+    )
+    query = select(schema.entries).where(columns.account == name, columns.number == number)
+    found = _first(connection, query)
+    if found is None:
+        return None
+    refuse_broken_seal(found, f"entry {found['number']} of account {name!r}")
+    return entry_of(found)
 
 
 def budget_of(account: Stored) -> Privacy:

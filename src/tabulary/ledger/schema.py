@@ -1,99 +1,163 @@
-"""The tables of a ledger, and the triggers that keep them append-only."""
+"""The tables of a ledger, and the triggers that keep them append-only, in SQLite and in PostgreSQL."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text
 from sqlalchemy.engine import Connection
 
 VERSION = 1
+
+POSTGRESQL_SCHEMA = "tabulary_ledger"
+"""The PostgreSQL schema of a ledger: the state of a service, or anything else, may share the database."""
+
+# As wide as in SQLite, and ordered by bytes: the order of a language changes with the operating system, and an index
+# on it then misses rows.
+_Number = Integer().with_variant(BigInteger, "postgresql")
+_Words = Text().with_variant(Text(collation="C"), "postgresql")
 
 metadata = MetaData()
 
 ledger = Table(
     "ledger",
     metadata,
-    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True),
-    Column("version", Integer, nullable=False),
-    Column("identity", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("accounts", Integer, nullable=False),
-    Column("digest", Text, nullable=False),
+    Column("id", _Number, CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
+    Column("version", _Number, nullable=False),
+    Column("identity", _Words, nullable=False),
+    Column("at", _Words, nullable=False),
+    Column("accounts", _Number, nullable=False),
+    Column("digest", _Words, nullable=False),
 )
 
 accounts = Table(
     "accounts",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("position", Integer, nullable=False, unique=True),
-    Column("budget", Text, nullable=False),
-    Column("relation", Text, nullable=False),
-    Column("records", Integer, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("previous", Text, nullable=False),
-    Column("digest", Text, nullable=False),
+    Column("name", _Words, primary_key=True),
+    Column("position", _Number, nullable=False, unique=True),
+    Column("budget", _Words, nullable=False),
+    Column("relation", _Words, nullable=False),
+    Column("records", _Number, nullable=False),
+    Column("at", _Words, nullable=False),
+    Column("previous", _Words, nullable=False),
+    Column("digest", _Words, nullable=False),
     sqlite_with_rowid=False,
 )
 
 heads = Table(
     "heads",
     metadata,
-    Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
-    Column("entries", Integer, nullable=False),
-    Column("digest", Text, nullable=False),
+    Column("account", _Words, ForeignKey("accounts.name"), primary_key=True),
+    Column("entries", _Number, nullable=False),
+    Column("digest", _Words, nullable=False),
     sqlite_with_rowid=False,
 )
 
 entries = Table(
     "entries",
     metadata,
-    Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("cost", Text, nullable=False),
-    Column("relation", Text, nullable=False),
-    Column("records", Integer, nullable=False),
-    Column("purpose", Text, nullable=False),
-    Column("plan_digest", Text, nullable=False),
-    Column("spent", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("previous", Text, nullable=False),
-    Column("digest", Text, nullable=False),
+    Column("account", _Words, ForeignKey("accounts.name"), primary_key=True),
+    Column("number", _Number, primary_key=True, autoincrement=False),
+    Column("cost", _Words, nullable=False),
+    Column("relation", _Words, nullable=False),
+    Column("records", _Number, nullable=False),
+    Column("purpose", _Words, nullable=False),
+    Column("plan_digest", _Words, nullable=False),
+    Column("spent", _Words, nullable=False),
+    Column("at", _Words, nullable=False),
+    Column("previous", _Words, nullable=False),
+    Column("digest", _Words, nullable=False),
     sqlite_with_rowid=False,
 )
+
+# So that `paid` reads one entry however long the ledger is. Ledgers of an earlier version do without it.
+Index("entries_paid", entries.c.account, entries.c.plan_digest, entries.c.purpose, entries.c.number)
 
 # The condition under which each statement is refused. Those on INSERT stop INSERT OR REPLACE, whose implied
 # deletion fires no trigger.
 _REFUSALS = {
-    ("ledger", "INSERT"): "EXISTS (SELECT 1 FROM ledger)",
+    ("ledger", "INSERT"): "EXISTS (SELECT 1 FROM {schema}ledger)",
     ("ledger", "UPDATE"): (
         "NEW.accounts <> OLD.accounts + 1 OR NEW.id <> OLD.id OR NEW.version <> OLD.version "
         "OR NEW.identity <> OLD.identity OR NEW.at <> OLD.at"
     ),
-    ("ledger", "DELETE"): "1",
+    ("ledger", "DELETE"): "{always}",
     ("accounts", "INSERT"): (
-        "NEW.position <> (SELECT accounts + 1 FROM ledger) "
-        "OR EXISTS (SELECT 1 FROM accounts WHERE name = NEW.name)"
+        "NEW.position <> (SELECT accounts + 1 FROM {schema}ledger) "
+        "OR EXISTS (SELECT 1 FROM {schema}accounts WHERE name = NEW.name)"
     ),
-    ("accounts", "UPDATE"): "1",
-    ("accounts", "DELETE"): "1",
-    ("heads", "INSERT"): "EXISTS (SELECT 1 FROM heads WHERE account = NEW.account)",
+    ("accounts", "UPDATE"): "{always}",
+    ("accounts", "DELETE"): "{always}",
+    ("heads", "INSERT"): "EXISTS (SELECT 1 FROM {schema}heads WHERE account = NEW.account)",
     ("heads", "UPDATE"): "NEW.account <> OLD.account OR NEW.entries <> OLD.entries + 1",
-    ("heads", "DELETE"): "1",
-    ("entries", "INSERT"): "NEW.number <> (SELECT entries + 1 FROM heads WHERE account = NEW.account)",
-    ("entries", "UPDATE"): "1",
-    ("entries", "DELETE"): "1",
+    ("heads", "DELETE"): "{always}",
+    ("entries", "INSERT"): (
+        "NEW.number <> (SELECT entries + 1 FROM {schema}heads WHERE account = NEW.account)"
+    ),
+    ("entries", "UPDATE"): "{always}",
+    ("entries", "DELETE"): "{always}",
 }
 
-TRIGGERS: Mapping[str, str] = {
+# An opened ledger is compared with this text, letter by letter.
+SQLITE_TRIGGERS: Mapping[str, str] = {
     f"{table}_{statement.lower()}": (
-        f"CREATE TRIGGER {table}_{statement.lower()} BEFORE {statement} ON {table} WHEN {condition} "
+        f"CREATE TRIGGER {table}_{statement.lower()} BEFORE {statement} ON {table} "
+        f"WHEN {condition.format(schema='', always='1')} "
         "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
     )
     for (table, statement), condition in _REFUSALS.items()
 }
 
 
+@dataclass(frozen=True)
+class PostgreSQLTrigger:
+    """A trigger of PostgreSQL, with the function of the same name that it calls."""
+
+    table: str
+    statement: str
+    condition: str
+
+    @property
+    def name(self) -> str:
+        """The name of the trigger."""
+        return f"{self.table}_{self.statement.lower()}"
+
+    @property
+    def body(self) -> str:
+        """The source of the function, which PostgreSQL keeps letter by letter."""
+        return (
+            f"BEGIN IF {self.condition} THEN RAISE EXCEPTION 'a ledger is append-only' "
+            "USING ERRCODE = 'integrity_constraint_violation'; END IF; RETURN NEW; END"
+        )
+
+    @property
+    def definition(self) -> str:
+        """The trigger as PostgreSQL shows it."""
+        each = "STATEMENT" if self.statement == "TRUNCATE" else "ROW"
+        return (
+            f"CREATE TRIGGER {self.name} BEFORE {self.statement} ON {POSTGRESQL_SCHEMA}.{self.table} "
+            f"FOR EACH {each} EXECUTE FUNCTION {POSTGRESQL_SCHEMA}.{self.name}()"
+        )
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What creates it. It fires for a session that replays another server's changes too."""
+        return (
+            f"CREATE FUNCTION {POSTGRESQL_SCHEMA}.{self.name}() RETURNS trigger LANGUAGE plpgsql "
+            f"AS $body${self.body}$body$",
+            self.definition,
+            f"ALTER TABLE {POSTGRESQL_SCHEMA}.{self.table} ENABLE ALWAYS TRIGGER {self.name}",
+        )
+
+
+POSTGRESQL_TRIGGERS = tuple(
+    PostgreSQLTrigger(table, statement, condition.format(schema=f"{POSTGRESQL_SCHEMA}.", always="true"))
+    for (table, statement), condition in {
+        **_REFUSALS,
+        **{(table, "TRUNCATE"): "{always}" for table in metadata.tables},
+    }.items()
+)
+
+
 def create_tables(connection: Connection) -> None:
-    """Create the tables and triggers in an empty database."""
+    """Create the tables in an empty database, without their triggers."""
     metadata.create_all(connection, checkfirst=False)
-    for statement in TRIGGERS.values():
-        connection.exec_driver_sql(statement)

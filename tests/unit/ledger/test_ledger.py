@@ -5,14 +5,15 @@ import pytest
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
 from tabulary.errors import InvalidPrivacy, LedgerError, LedgerMissing
 from tabulary.ledger import Head, Ledger
+from tests.ledgers import pay
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
 
-def test_a_created_ledger_is_there_for_the_next_process_to_open(path):
-    with Ledger.create(path) as created:
+def test_a_created_ledger_is_there_for_the_next_process_to_open(database):
+    with Ledger.create(database) as created:
         created.create_account("census", ApproxDP(1, "1e-9"), Neighbours("replace", 3))
-    with Ledger.open(path) as opened:
+    with Ledger.open(database) as opened:
         account = opened.account("census")
         assert (account.budget, account.neighbours) == (ApproxDP(1, "1e-9"), Neighbours("replace", 3))
 
@@ -41,21 +42,24 @@ def test_creating_in_a_folder_that_is_not_there_is_refused(tmp_path):
         Ledger.create(tmp_path / "nowhere" / "ledger.sqlite")
 
 
-def test_a_ledger_that_cannot_be_founded_leaves_no_file_behind(path, monkeypatch):
+def test_a_ledger_that_cannot_be_founded_leaves_nothing_behind(database, tmp_path, monkeypatch):
     def fail(connection):
         raise LedgerError("the disk failed")
 
-    monkeypatch.setattr("tabulary.ledger.ledger.found_ledger", fail)
-    with pytest.raises(LedgerError, match="the disk failed"):
-        Ledger.create(path)
-    assert list(path.parent.iterdir()) == []
+    with monkeypatch.context() as patched:
+        patched.setattr("tabulary.ledger.ledger.found_ledger", fail)
+        with pytest.raises(LedgerError, match="the disk failed"):
+            Ledger.create(database)
+    assert list(tmp_path.iterdir()) == []
+    Ledger.create(database).close()
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_a_missing_ledger_is_refused_and_not_created(path, read_only):
-    with pytest.raises(LedgerMissing, match=UNSPENT):
-        Ledger.open(path, read_only=read_only)
-    assert list(path.parent.iterdir()) == []
+def test_a_missing_ledger_is_refused_and_not_created(database, tmp_path, read_only):
+    for _ in range(2):
+        with pytest.raises(LedgerMissing, match=UNSPENT):
+            Ledger.open(database, read_only=read_only)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_with_signs_that_mean_something_in_an_address_is_just_a_path(tmp_path):
@@ -106,33 +110,40 @@ def test_names_are_data_and_not_statements(ledger):
     ledger.check()
 
 
-def test_a_ledger_opened_read_only_shows_everything_and_takes_no_debit(full_path, debit):
-    content = full_path.read_bytes()
-    with Ledger.open(full_path, read_only=True) as ledger:
+def test_a_ledger_opened_read_only_shows_everything_and_takes_no_debit(full):
+    with Ledger.open(full, read_only=True) as ledger:
+        before = ledger.head()
         account = ledger.account("census")
         assert account.spent() == PureDP("1/2")
         assert len(account.entries()) == 4
         ledger.check()
         with pytest.raises(LedgerError, match=f"opened read-only. Open it for writing. {UNSPENT}"):
-            debit(account)
+            pay(account)
         with pytest.raises(LedgerError, match="opened read-only"):
             ledger.create_account("visits", PureDP(1), Neighbours())
+        assert ledger.head() == before
+
+
+def test_a_file_opened_read_only_keeps_every_byte(full_path):
+    content = full_path.read_bytes()
+    with Ledger.open(full_path, read_only=True) as ledger:
+        ledger.check()
     assert full_path.read_bytes() == content
 
 
-def test_a_reader_sees_debits_that_another_connection_makes_meanwhile(path, census, debit):
-    with Ledger.open(path, read_only=True) as reader:
-        debit(census)
+def test_a_reader_sees_debits_that_another_connection_makes_meanwhile(database, census):
+    with Ledger.open(database, read_only=True) as reader:
+        pay(census)
         assert reader.account("census").spent() == PureDP("1/8")
 
 
-def test_every_account_and_every_debit_changes_the_head(ledger, debit):
+def test_every_account_and_every_debit_changes_the_head(ledger):
     seen = {ledger.head()}
     for name in ("census", "survey"):
         account = ledger.create_account(name, PureDP(1), Neighbours())
         seen.add(ledger.head())
         for _ in range(3):
-            debit(account)
+            pay(account)
             seen.add(ledger.head())
     assert len(seen) == 9
     assert ledger.head() in seen
@@ -141,6 +152,23 @@ def test_every_account_and_every_debit_changes_the_head(ledger, debit):
 def test_two_ledgers_with_the_same_history_have_different_heads(tmp_path):
     with Ledger.create(tmp_path / "one") as one, Ledger.create(tmp_path / "two") as two:
         assert one.head() != two.head()
+
+
+def test_the_identity_of_a_ledger_stays_and_is_no_other_ledgers(database, tmp_path):
+    with Ledger.create(database) as ledger, Ledger.create(tmp_path / "another") as another:
+        identity = ledger.identity
+        assert identity != another.identity
+        ledger.create_account("census", PureDP(1), Neighbours())
+        assert ledger.identity == identity
+    with Ledger.open(database, read_only=True) as ledger:
+        assert ledger.identity == identity
+
+
+def test_creating_over_a_ledger_is_refused_and_leaves_it_alone(full):
+    with pytest.raises(LedgerError, match="never overwritten"):
+        Ledger.create(full)
+    with Ledger.open(full) as ledger:
+        assert ledger.account("census").spent() == PureDP("1/2")
 
 
 def test_a_head_comes_back_from_its_text():

@@ -1,28 +1,22 @@
-"""Locks, full disks and files that may not be written: refused with an answer, and nothing spent."""
+"""What a ledger's transactions promise, on each database: a refusal comes with an answer, and nothing is spent."""
 
-import contextlib
 import os
-import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from tabulary.core.privacy import Neighbours, PureDP
-from tabulary.errors import LedgerBusy, LedgerError, LedgerMissing
+from tabulary.errors import LedgerBusy, LedgerError
 from tabulary.ledger import Ledger
-
-resource = pytest.importorskip("resource")
+from tests.ledgers import locked, pay
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
 
-def test_a_closed_ledger_refuses_to_be_used(path):
-    ledger = Ledger.create(path)
+def test_a_closed_ledger_refuses_to_be_used(database):
+    ledger = Ledger.create(database)
     account = ledger.create_account("census", PureDP(1), Neighbours())
     ledger.close()
     ledger.close()
@@ -30,25 +24,63 @@ def test_a_closed_ledger_refuses_to_be_used(path):
         account.spent()
 
 
-def test_a_writer_that_keeps_the_lock_too_long_makes_the_ledger_busy(path, census, debit):
-    with (
-        Ledger.open(path, timeout=0.05) as impatient,
-        closing(sqlite3.connect(path, isolation_level=None)) as other,
-    ):
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerBusy, match=f"more than 0.05 seconds. {UNSPENT} Try again"):
-            debit(impatient.account("census"))
-        other.execute("ROLLBACK")
-        assert debit(impatient.account("census")).number == 1
+def test_a_writer_that_keeps_the_lock_too_long_makes_the_ledger_busy(database, census):
+    with Ledger.open(database, timeout=0.05) as impatient:
+        with (
+            locked(database),
+            pytest.raises(LedgerBusy, match=f"more than 0.05 seconds. {UNSPENT} Try again"),
+        ):
+            pay(impatient.account("census"))
+        assert pay(impatient.account("census")).number == 1
 
 
-def test_a_debit_waits_for_a_writer_that_finishes_in_time(path, census, debit):
-    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        timer = threading.Timer(0.2, other.execute, ["ROLLBACK"])
-        timer.start()
-        assert debit(census).number == 1
-        timer.join()
+def test_the_lock_of_a_writer_stops_no_reader(database, census):
+    pay(census)
+    with locked(database), Ledger.open(database, timeout=0.05) as reader:
+        assert reader.account("census").spent() == PureDP("1/8")
+
+
+def test_a_debit_waits_for_a_writer_that_finishes_in_time(database, census):
+    held, done = threading.Event(), threading.Event()
+
+    def write():
+        with locked(database):
+            held.set()
+            done.wait()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    held.wait()
+    timer = threading.Timer(0.1, done.set)
+    timer.start()
+    assert pay(census).number == 1
+    assert done.is_set()
+    writer.join()
+    timer.join()
+
+
+def test_a_transaction_that_reads_sees_one_moment(database, ledger, census):
+    pay(census)
+    with ledger._storage.reading() as connection:
+        before = census._tail(connection)
+        assert pay(census).number == 2
+        assert census._tail(connection) == before
+    assert census.head().entries == 2
+
+
+def test_a_debit_that_fails_half_way_leaves_no_trace(ledger, census, monkeypatch):
+    before = ledger.head()
+
+    def fail(row):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        # By then the entry and the head are written, and only the commit is missing.
+        patched.setattr("tabulary.ledger.rows.entry_of", fail)
+        with pytest.raises(ZeroDivisionError):
+            pay(census)
+    assert ledger.head() == before
+    assert pay(census).number == 1
 
 
 FORKED = """
@@ -57,107 +89,37 @@ from tabulary.core.privacy import Neighbours, PureDP
 from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
 
-with Ledger.open(sys.argv[1]) as ledger:
-    account = ledger.account("census")
-    account.balance()
-    child = os.fork()
-    if child == 0:
-        try:
-            account.debit(PureDP("1/8"), Neighbours(), purpose="sex by age", plan_digest="ab")
-        except LedgerError as error:
-            print(error, flush=True)
-        ledger.close()
-        os._exit(0)
-    os.waitpid(child, 0)
+def debit(account):
     account.debit(PureDP("1/8"), Neighbours(), purpose="sex by age", plan_digest="ab")
+
+for where in sys.argv[1:]:
+    with Ledger.open(where) as ledger:
+        account = ledger.account("census")
+        account.balance()
+        child = os.fork()
+        if child == 0:
+            try:
+                debit(account)
+            except LedgerError as error:
+                print(error, flush=True)
+            ledger.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        debit(account)
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_process_must_open_the_ledger_again(path, census):
+def test_a_forked_process_must_open_the_ledger_again(path, postgres_database):
+    for where in (path, postgres_database):
+        with Ledger.create(where) as ledger:
+            ledger.create_account("census", PureDP(1), Neighbours())
     # In an interpreter of its own: this one has threads, which do not survive a fork.
     finished = subprocess.run(
-        [sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", FORKED, path, postgres_database], capture_output=True, text=True, check=True
     )
-    assert f"was opened by another process. Open it again in this one. {UNSPENT}" in finished.stdout
-    assert len(census.entries()) == 1
-
-
-def test_a_ledger_replaced_while_it_is_open_takes_no_debit(path, census, debit):
-    debit(census)
-    other = path.with_name("other.sqlite")
-    Ledger.create(other).close()
-    other.replace(path)
-    with pytest.raises(LedgerError, match=f"replaced by another file .* {UNSPENT}"):
-        debit(census)
-
-
-def test_a_ledger_removed_while_it_is_open_takes_no_debit(path, census, debit):
-    path.unlink()
-    with pytest.raises(LedgerMissing, match=UNSPENT):
-        debit(census)
-
-
-@contextlib.contextmanager
-def files_no_longer_than(size):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_full_disk_takes_no_debit_and_leaves_the_ledger_sound(path, ledger, census, debit):
-    debit(census)
-    with files_no_longer_than(Path(f"{path}-wal").stat().st_size), pytest.raises(LedgerError) as refusal:
-        debit(census)
-    assert "disk of the ledger" in str(refusal.value)
-    assert "Nothing was measured" in str(refusal.value)
-    assert "INSERT" not in str(refusal.value)
-    ledger.check()
-    assert len(census.entries()) == 1
-    debit(census)
-
-
-@pytest.fixture
-def locked_folder():
-    """Yield a folder, and in it a ledger, that an ordinary user can read and cannot write to."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with Ledger.create(folder / "ledger.sqlite") as ledger:
-            ledger.create_account("census", PureDP(1), Neighbours())
-        (folder / "ledger.sqlite").chmod(0o444)
-        folder.chmod(0o555)
-        # The superuser may write anywhere, so that these tests would prove nothing.
-        superuser = os.geteuid() == 0
-        if superuser:
-            os.seteuid(65534)
-        try:
-            yield folder
-        finally:
-            if superuser:
-                os.seteuid(0)
-            folder.chmod(0o755)
-
-
-def test_a_ledger_in_a_locked_folder_can_be_read_but_not_debited(locked_folder, debit):
-    with Ledger.open(locked_folder / "ledger.sqlite", read_only=True) as ledger:
-        assert ledger.account("census").remaining() == PureDP(1)
-    with pytest.raises(LedgerError, match=f"cannot be opened or written to. {UNSPENT} Check the permissions"):
-        Ledger.open(locked_folder / "ledger.sqlite")
-    with pytest.raises(LedgerError, match="Permission denied"):
-        Ledger.create(locked_folder / "another.sqlite")
-
-
-def test_a_read_only_file_in_an_open_folder_takes_no_debit(locked_folder, debit):
-    if os.getuid() == 0:
-        os.seteuid(0)
-    locked_folder.chmod(0o777)
-    if os.getuid() == 0:
-        os.seteuid(65534)
-    with Ledger.open(locked_folder / "ledger.sqlite") as ledger:
-        account = ledger.account("census")
-        with pytest.raises(LedgerError, match="cannot be opened or written to"):
-            debit(account)
-        assert account.spent() is None
+    refusal = f"was opened by another process. Open it again in this one. {UNSPENT}"
+    assert finished.stdout.count(refusal) == 2
+    for where in (path, postgres_database):
+        with Ledger.open(where) as ledger:
+            assert len(ledger.account("census").entries()) == 1

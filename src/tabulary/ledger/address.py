@@ -1,0 +1,58 @@
+"""Where a ledger stands: the path of a file, or the address of a PostgreSQL database."""
+
+import os
+import re
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from tabulary.errors import LedgerError
+
+Where = str | os.PathLike[str]
+"""The path of an SQLite file, or `postgresql://user:password@host:port/database`."""
+
+_FORM = "Write postgresql://user:password@host:port/database, with %40 for an @ in the password."
+
+# Two letters at least: one is a drive. One slash is what is left of two when an address was taken for a path.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+def address_of(where: Where) -> URL | None:
+    """Return the address that `where` is, or None where it is a path. No refusal repeats what may be a password.
+
+    >>> address_of("ledger.sqlite") is None
+    True
+    >>> address_of("postgresql://tabulary:secret@db/census").database
+    'census'
+    """
+    text = os.fspath(where)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return None
+    if scheme[1] != "postgresql":
+        raise LedgerError(
+            f"a ledger is the path of a file or an address that begins with postgresql://, not {scheme[1]}:. {_FORM}"
+        )
+    try:
+        address = make_url(text)
+    except (ArgumentError, ValueError):
+        raise LedgerError(f"the address of the ledger cannot be read. {_FORM}") from None
+    # What comes after an @ in a password would be taken for the host, and shown.
+    if "@" in f"{address.host}{address.database}":
+        raise LedgerError(f"the address of the ledger has an @ too many. {_FORM}")
+    return address
+
+
+def shown(address: URL) -> str:
+    """Return an address without the user, the password and the options of the connection.
+
+    >>> shown(address_of("postgresql://tabulary:secret@db:5433/census?sslmode=require"))
+    'postgresql://db:5433/census'
+    >>> shown(address_of("postgresql:///census?host=/run/postgresql"))
+    'postgresql:///census?host=/run/postgresql'
+    """
+    port = f":{address.port}" if address.port else ""
+    elsewhere = [f"{key}={value}" for key, value in address.query.items() if key in ("host", "port")]
+    return f"postgresql://{address.host or ''}{port}/{address.database or ''}" + (
+        f"?{'&'.join(elsewhere)}" if elsewhere else ""
+    )

@@ -1,0 +1,202 @@
+"""A ledger in an SQLite file."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import Connection
+from sqlalchemy.pool import QueuePool
+
+from tabulary.errors import LedgerError, LedgerMissing
+from tabulary.ledger import schema
+from tabulary.ledger.chain import Unsound
+from tabulary.ledger.storage import UNSPENT, Storage, Structure
+
+
+class SQLiteStorage(Storage):
+    """An SQLite file with a write-ahead log.
+
+    A writing transaction begins with SQLite's write lock (BEGIN IMMEDIATE); its commit returns once the
+    write-ahead log is on the disk (synchronous=FULL).
+    """
+
+    kept_in = "file"
+    reading_options = MappingProxyType({"ledger_lock": "DEFERRED"})
+    writing_options = MappingProxyType({"ledger_lock": "IMMEDIATE"})
+    expected_guards = schema.SQLITE_TRIGGERS
+
+    def __init__(self, path: Path, *, read_only: bool, timeout: float) -> None:
+        self._path = path
+        # The address only names the dialect: the file is opened by _connect, which never creates one.
+        engine = create_engine("sqlite+pysqlite://", creator=self._connect, poolclass=QueuePool)
+        event.listen(engine, "begin", _begin)
+        super().__init__(str(path), engine, read_only=read_only, timeout=timeout)
+        self._file = self._identify()
+
+    @classmethod
+    def claim(cls, path: Path, *, timeout: float) -> "SQLiteStorage":
+        """Return an empty file of one's own at `path`; refuse a path that is taken."""
+        if leftover := _journals_beside(path):
+            raise LedgerError(
+                f"there is a journal at {str(leftover[0])!r}: a ledger stood at {str(path)!r} and its file "
+                f"is gone. Restore it, or choose another path. {UNSPENT}"
+            )
+        try:
+            # Exclusive, so that of two processes that create the same ledger one is refused.
+            path.open("xb").close()
+        except FileExistsError:
+            raise LedgerError(
+                f"{str(path)!r} is already there, and a ledger is never overwritten. Open it, or choose "
+                f"another path. {UNSPENT}"
+            ) from None
+        except OSError as error:
+            raise LedgerError(
+                f"no ledger can be created at {str(path)!r}: {error.strerror}. {UNSPENT}"
+            ) from None
+        return cls(path, read_only=False, timeout=timeout)
+
+    @contextmanager
+    def founding(self) -> Iterator[Connection]:
+        """Yield a connection to new, empty tables in the file; an error removes the file."""
+        try:
+            self._use_write_ahead_log()
+            with self.writing() as connection:
+                schema.create_tables(connection)
+                for statement in schema.SQLITE_TRIGGERS.values():
+                    connection.exec_driver_sql(statement)
+                yield connection
+        except BaseException:
+            self.close()
+            self._path.unlink(missing_ok=True)
+            raise
+
+    def structure(self, connection: Connection) -> Structure:
+        """Return the tables and triggers of the file; refuse damaged pages."""
+        if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
+            raise Unsound("has damaged pages")
+        found = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
+        return Structure(
+            {name: _columns(connection, name) for kind, name, _ in found if kind == "table"},
+            # An index changes no answer, and the integrity check has compared it with its table.
+            {name: text for kind, name, text in found if kind not in ("table", "index")},
+        )
+
+    def _use_write_ahead_log(self) -> None:
+        with self._translated(), closing(self._connect()) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":
+            raise LedgerError(
+                f"the file system of {self.name} does not support SQLite's write-ahead log. "
+                f"Keep the ledger on a local disk, or in PostgreSQL. {UNSPENT}"
+            )
+
+    def _begin(self, connection: Connection, *, writing: bool) -> None:
+        # Under the lock, or a debit could go to a file that no longer stands at the path.
+        if self._identify() != self._file:
+            raise LedgerError(
+                f"{self.name} was replaced by another file while it was open. Open it again. {UNSPENT}"
+            )
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self.read_only:
+            return self._open("mode=rw")
+        try:
+            return self._open("mode=ro")
+        except sqlite3.OperationalError as error:
+            locked_out = _primary_code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not locked_out or _journals_beside(self._path):
+                raise
+            # In a folder it may not write to, SQLite cannot set up a write-ahead log. With none there, no
+            # entry is outside the file and the file can be read as it stands.
+            return self._open("immutable=1")
+
+    def _open(self, parameters: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self._path.resolve().as_uri()}?{parameters}",
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA trusted_schema=OFF")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _identify(self) -> tuple[int, int]:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            raise LedgerMissing(
+                f"there is no ledger at {self.where!r}. {UNSPENT} Check the path; a new ledger would "
+                "know of no earlier spending."
+            ) from None
+        except OSError as error:
+            raise LedgerError(f"{self.name} cannot be reached: {error.strerror}. {UNSPENT}") from None
+        return status.st_dev, status.st_ino
+
+    @contextmanager
+    def _translated(self, *, committing: bool = False) -> Iterator[None]:
+        try:
+            with super()._translated(committing=committing):
+                yield
+        except sqlite3.Error as error:
+            raise self._translate(error, committing=committing) from None
+        except UnicodeDecodeError:
+            # SQLite quotes the file in its own messages, and a damaged file holds no text.
+            raise self._corrupt("cannot be read") from None
+
+    def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
+        match _primary_code(error):
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return self._busy()
+            # The statements are fixed and correct: what SQLite cannot make of them is the file's fault.
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
+                return self._corrupt(f"cannot be read ({error})")
+            case sqlite3.SQLITE_CONSTRAINT:
+                return self._corrupt(f"does not take what should come next ({error})")
+            case sqlite3.SQLITE_FULL:
+                return LedgerError(f"the disk of {self.name} is full. {UNSPENT} Free some space, try again.")
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+                return LedgerError(
+                    f"{self.name} cannot be opened or written to. {UNSPENT} Check the permissions of the "
+                    "file and of its folder, where SQLite keeps its log."
+                )
+            case sqlite3.SQLITE_IOERR:
+                # A commit whose flush failed may still be found on the disk after a restart.
+                return LedgerError(
+                    f"the disk of {self.name} failed ({error}). Nothing was measured; whether the debit was "
+                    "kept can be seen in the ledger's entries once the disk is well."
+                )
+            case _:
+                return LedgerError(f"{self.name} could not be used ({error}). {UNSPENT}")
+
+
+def _journals_beside(path: Path) -> list[Path]:
+    # Those hold transactions that are not yet in the file itself.
+    beside = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
+    return [journal for journal in beside if journal.is_file() and journal.stat().st_size > 0]
+
+
+def _columns(connection: Connection, table: str) -> list[str]:
+    found = connection.exec_driver_sql("SELECT name FROM pragma_table_info(?)", (table,))
+    return [name for (name,) in found]
+
+
+def _primary_code(error: BaseException | None) -> int:
+    # The low byte says what went wrong, the rest where in SQLite it arose. Without a code, it was Python that
+    # could not make sense of what SQLite read from the file.
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    return code & 0xFF
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options()['ledger_lock']}")
