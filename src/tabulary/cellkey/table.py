@@ -1,7 +1,7 @@
 """Perturbation by cell keys: what may be published, and apart from it what the custodian keeps."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
@@ -16,7 +16,7 @@ from tabulary.cellkey.ptable import PTable
 from tabulary.cellkey.records import KeyedRecords
 from tabulary.cellkey.runs import Integers
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
-from tabulary.core.table import frame_of, long_columns, value_name
+from tabulary.core.table import Table, frame_of, long_columns, value_name
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.release.formats import csv_bytes
 from tabulary.release.promise import Promise
@@ -84,6 +84,43 @@ class CellKeyTable:
         index = tuple(self.domain.code(a, level) for a, level in zip(self.margin, given, strict=True))
         return None if np.ma.getmaskarray(self.counts)[index] else int(self.counts.data[index])
 
+    def transpose(self, attributes: Sequence[str]) -> "CellKeyTable":
+        """Return the same table with its attributes in another order.
+
+        >>> table = CellKeyTable(Domain({"a": "xy", "b": "xy"}), np.ma.masked_less([[12, 3], [11, 14]], 10), {}, 10)
+        >>> table.transpose(["b", "a"]).counts.tolist()
+        [[12, 11], [None, 14]]
+        """
+        shown = Table(self.domain, self.counts.data).transpose(attributes)
+        order = [self.domain.position(attribute) for attribute in attributes]
+        return self._part(shown, np.ma.getmaskarray(self.counts).transpose(order))
+
+    def slice(self, levels: Mapping[str, str | int] | None = None, **named: str | int) -> "CellKeyTable":
+        """Return the table of those in the given levels, on the remaining attributes.
+
+        >>> table = CellKeyTable(Domain({"a": "xy", "b": "xy"}), np.ma.masked_less([[12, 3], [11, 14]], 10), {}, 10)
+        >>> table.slice(b="y").counts.tolist()
+        [None, 14]
+        """
+        whole, wanted = Table(self.domain, self.counts.data), {**(levels or {}), **named}
+        return self._part(whole.slice(wanted), np.ma.getmaskarray(self.counts)[whole.index(wanted)])
+
+    def select(self, levels: Mapping[str, Iterable[str | int]]) -> "CellKeyTable":
+        """Return the part of the table with some levels of some attributes, in the given order.
+
+        >>> table = CellKeyTable(Domain({"a": "xyz"}), np.ma.masked_less([12, 3, 14], 10), {}, 10)
+        >>> table.select({"a": ["x", "y"]}).counts.tolist()
+        [12, None]
+        """
+        whole = Table(self.domain, self.counts.data)
+        return self._part(whole.select(levels), np.ma.getmaskarray(self.counts)[whole.box(levels)])
+
+    def withheld_below(self, minimum: int) -> "CellKeyTable":
+        """Return the table without its counts below `minimum`."""
+        hidden = np.ma.getmaskarray(self.counts) | (self.counts.data < minimum)
+        counts = np.ma.MaskedArray(self.counts.data, hidden)
+        return CellKeyTable(self.domain, counts, self.ptable, max(minimum, self.minimum or 0))
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the table in long form: the attributes, then `count`, with None for a withheld one."""
         counts = np.array(self.counts.reshape(-1).tolist(), dtype=object)
@@ -127,6 +164,10 @@ class CellKeyTable:
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.margin)
         return f"<CellKeyTable {shown or 'total'}, not differentially private>"
+
+    def _part(self, shown: Table, withheld: NDArray[np.bool_]) -> "CellKeyTable":
+        counts = np.ma.MaskedArray(shown.counts.astype(np.int64), withheld)
+        return CellKeyTable(shown.domain, counts, self.ptable, self.minimum)
 
 
 class Custody:
@@ -226,9 +267,9 @@ def perturb(
     pvalues = ptable.pvalues(pcv, ckeys)
     pvalues[domain.impossible(named)] = 0
     perturbed = counts + pvalues
-    published = np.ma.MaskedArray(perturbed, False if minimum is None else perturbed < minimum)
+    published = CellKeyTable(domain, np.ma.MaskedArray(perturbed), ptable.describe())
     return (
-        CellKeyTable(domain, published, ptable.describe(), minimum),
+        published if minimum is None else published.withheld_below(minimum),
         Custody(domain, counts, ckeys, pcv, pvalues),
     )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Margin
 from tabulary.core.residuals import add_up, component
-from tabulary.planning import Measurement
+from tabulary.planning import Measurement, Plan
 from tabulary.planning.residual_errors import part_variance, subsets, subsets_within
 
 Floats = NDArray[np.float64]
@@ -25,21 +25,25 @@ def residual_estimates(measurement: Measurement) -> dict[Margin, Floats]:
     Post-processing: reads no data, spends no budget.
     """
     plan = measurement.plan
-    variances = plan.residual_variances
-    levels = dict(zip(plan.domain.attributes, plan.domain.shape, strict=True))
     found: dict[Margin, Floats] = {}
-    for part, v, values in zip(plan.measured, plan.noise_variances, measurement.values, strict=True):
-        shape = tuple(levels[a] for a in part.margin)
-        centred = [i for i, a in enumerate(part.margin) if a in part.centred]
-        for r in subsets_within(variances, part.margin, part.centred):
-            share = (
-                variances[r] / part_variance(levels, part.margin, part.centred, r, v) if variances[r] else 0.0
-            )
-            onto = [i for i, a in enumerate(part.margin) if a in r]
-            told = share * component(values, shape, centred, onto)
+    for position, (part, values) in enumerate(zip(plan.measured, measurement.values, strict=True)):
+        for r in subsets_within(plan.residual_variances, part.margin, part.centred):
+            told = told_by(plan, position, values, r)
             found[r] = found[r] + told if r in found else told
     # Nothing varies on one level, and nothing may have been measured there.
-    return {r: found[r] if r in found else np.zeros([levels[a] for a in r]) for r in variances}
+    return {r: found[r] if r in found else np.zeros(plan.domain.shape_of(r)) for r in plan.residual_variances}
+
+
+def told_by(plan: Plan, position: int, values: NDArray[np.int64], r: Margin) -> Floats:
+    """Return what one part adds to the estimate of the residual of r: what it says of it, times its share."""
+    part = plan.measured[position]
+    shape = plan.domain.shape_of(part.margin)
+    levels = dict(zip(part.margin, shape, strict=True))
+    variance = plan.residual_variances[r]
+    own = part_variance(levels, part.margin, part.centred, r, plan.noise_variances[position])
+    centred = [i for i, a in enumerate(part.margin) if a in part.centred]
+    onto = [i for i, a in enumerate(part.margin) if a in r]
+    return (variance / own if variance else 0.0) * component(values, shape, centred, onto)
 
 
 def table_of(residuals: dict[Margin, Floats], margin: Margin, shape: tuple[int, ...]) -> Floats:

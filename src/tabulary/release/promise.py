@@ -5,12 +5,12 @@ another schema.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from tabulary.core.exact import show_fraction
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
+from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP, zcdp_to_approx
 from tabulary.core.workload import show_margin
 from tabulary.errors import listed
 from tabulary.planning import Plan
@@ -50,11 +50,32 @@ def promise_of(plan: Plan) -> Promise:
     >>> promised.protected
     "One person is protected: the promise compares the data with and without that person's record."
     """
-    statement, meaning, joint = _kind(plan)
+    promised = _promise("This release is", plan.privacy, plan.neighbours)
+    if plan.neighbours.sensitive:
+        return replace(promised, not_promised=(*promised.not_promised, _unprotected(plan)))
+    return promised
+
+
+def promise_of_budget(budget: Privacy, neighbours: Neighbours) -> Promise:
+    """Return what all answers that a budget pays for promise together, however many it comes to.
+
+    >>> promise_of_budget(ZCDP("1/2"), Neighbours()).statement
+    'All answers together are ρ-zero-concentrated differentially private with ρ = 0.5.'
+    """
+    promised = _promise("All answers together are", budget, neighbours)
+    adaptive = (
+        "The attributes, their levels, the impossible cells and the rules of what may be asked were fixed without "
+        "looking at the records. All of them are public. Which tables are asked for may depend on earlier answers."
+    )
+    return replace(promised, conditions=(adaptive, *promised.conditions[1:]))
+
+
+def _promise(subject: str, privacy: Privacy, neighbours: Neighbours) -> Promise:
+    kind, meaning, joint = _kind(privacy)
     conditions = (
         "The attributes, their levels, the impossible cells and the choice of tables were fixed without "
         "looking at the records. All of them are public.",
-        _bound(plan.neighbours),
+        _bound(neighbours),
     )
     not_promised = (
         "That nothing can be learned. What these tables say about groups, they say about their members too, "
@@ -62,14 +83,12 @@ def promise_of(plan: Plan) -> Promise:
         f"That other releases from the same records come free. {joint}",
         *(
             ["That the number of records is hidden. With 'replace' neighbours it is public."]
-            if plan.neighbours.relation == "replace"
+            if neighbours.relation == "replace"
             else []
         ),
         "That every number is close to the truth. Each comes with its own error, below.",
     )
-    if plan.neighbours.sensitive:
-        not_promised = (*not_promised, _unprotected(plan))
-    return Promise(statement, meaning, _protected(plan.neighbours), conditions, not_promised)
+    return Promise(f"{subject} {kind}", meaning, _protected(neighbours), conditions, not_promised)
 
 
 def _unprotected(plan: Plan) -> str:
@@ -80,11 +99,11 @@ def _unprotected(plan: Plan) -> str:
     )
 
 
-def _kind(plan: Plan) -> tuple[str, tuple[str, ...], str]:
-    match plan.privacy:
+def _kind(privacy: Privacy) -> tuple[str, tuple[str, ...], str]:
+    match privacy:
         case PureDP(epsilon=epsilon):
             return (
-                f"This release is ε-differentially private with ε = {show_fraction(epsilon)}.",
+                f"ε-differentially private with ε = {show_fraction(epsilon)}.",
                 (
                     "Whatever these tables show, one person could not have made it much likelier: with or "
                     f"without that change, no outcome is more than e^ε = {_factor(epsilon)} times as likely.",
@@ -94,7 +113,7 @@ def _kind(plan: Plan) -> tuple[str, tuple[str, ...], str]:
             )
         case ApproxDP(epsilon=epsilon, delta=delta):
             return (
-                "This release is (ε, δ)-differentially private with "
+                "(ε, δ)-differentially private with "
                 f"ε = {show_fraction(epsilon)} and δ = {show_fraction(delta)}.",
                 (
                     "Whatever these tables show, one person could not have made it much likelier: with or "
@@ -106,9 +125,9 @@ def _kind(plan: Plan) -> tuple[str, tuple[str, ...], str]:
                 "Their ε and δ add up; for a group of k people ε grows k-fold, and δ faster than that.",
             )
         case ZCDP(rho=rho):
-            implied = zcdp_to_approx(plan.privacy, _EXAMPLE_DELTA)
+            implied = zcdp_to_approx(privacy, _EXAMPLE_DELTA)
             return (
-                f"This release is ρ-zero-concentrated differentially private with ρ = {show_fraction(rho)}.",
+                f"ρ-zero-concentrated differentially private with ρ = {show_fraction(rho)}.",
                 (
                     "How much one person can change the odds of what these tables show is itself random, and "
                     "concentrated: for every α > 1 the Rényi divergence of order α is at most ρα.",

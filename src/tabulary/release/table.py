@@ -1,6 +1,6 @@
 """A released table: noisy counts, and the law of the error of each of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,18 @@ class ReleasedTable:
         return ReleasedTable(
             self.table.slice(levels, **named), self.errors.at(self.table.index({**(levels or {}), **named}))
         )
+
+    def select(self, levels: Mapping[str, Iterable[str | int]]) -> "ReleasedTable":
+        """Return the part of the table with some levels of some attributes, in the given order.
+
+        >>> from tabulary.noise import DiscreteLaplace
+        >>> from tabulary.planning import CellErrors
+        >>> table = Table(Domain({"age": ["0-14", "15-64", "65+"]}), [120, 405, 88])
+        >>> released = ReleasedTable(table, CellErrors(DiscreteLaplace(3), np.array([1, 1, 1])))
+        >>> released.select({"age": ["0-14", "65+"]}).counts.tolist()
+        [120, 88]
+        """
+        return ReleasedTable(self.table.select(levels), self.errors.at(self.table.box(levels)))
 
     def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | float:
         """Return one noisy count by its labels, in the order of the attributes."""

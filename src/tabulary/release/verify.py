@@ -25,6 +25,7 @@ from tabulary.release.manifest import (
     MANIFEST,
     REPORT,
     SCHEMA,
+    SCHEMA_WITH_FORMATS,
     TOLERANCE,
     Fact,
     Imprint,
@@ -34,8 +35,10 @@ from tabulary.release.manifest import (
     digest_of,
 )
 from tabulary.release.table import ReleasedTable
+from tabulary.release.writers import ALWAYS, FORMATS, extra_formats, extra_names
 
-_SAFE_NAME = re.compile(rf"{re.escape(REPORT)}|{TABLES}/[a-z0-9_-]{{1,120}}\.(csv|parquet)")
+_ENDINGS = "|".join(re.escape(form.suffix) for form in FORMATS.values())
+_SAFE_NAME = re.compile(rf"{re.escape(REPORT)}|{TABLES}/[a-z0-9_-]{{1,120}}({_ENDINGS})")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FIELDS = {
     *("schema", "title", "date", "software", "plan", "plan_digest", "promise", "confidence"),
@@ -98,7 +101,8 @@ def read_release(path: Path, *, expected_digest: str | None = None) -> VerifiedR
 
     The files are exactly those of a release and have the bytes that the manifest states; the manifest is
     canonical and has its own digest; the plan is derived anew, and with it the promise, the expected errors,
-    the files' names, the labels, the standard errors and the intervals; both formats of a table agree.
+    the files' names, the labels, the standard errors and the intervals; CSV and Parquet of a table agree.
+    Further formats are checked by their SHA-256 alone: another version of a writer would write them otherwise.
     What is read is what was checked: every file is opened once.
     """
     reading = _Reading(path)
@@ -112,13 +116,16 @@ def read_release(path: Path, *, expected_digest: str | None = None) -> VerifiedR
         reading.note(f"{name} is not a plain file: no release holds links or other folders.")
     manifest = _read_manifest(reading, present, expected_digest)
     plan = _read_plan(reading, manifest, present)
+    formats = _read_formats(reading, manifest)
     names = file_names(plan.workload.margins) if plan else None
-    _check_files(reading, manifest, present, names)
+    extra = extra_names(plan.workload.margins, formats) if plan else {}
+    derived = {name for of_table in extra.values() for name in of_table.values()}
+    _check_files(reading, manifest, present, names, derived)
     if plan is None or names is None:
         raise reading.damaged()
     tables = [_read_table(reading, plan, margin, *names[margin]) for margin in plan.workload]
     released = [table for table in tables if table is not None]
-    _check_claims(reading, plan, released, manifest)
+    _check_claims(reading, plan, released, manifest, formats)
     _check_reconstruction(reading, plan, released, manifest)
     if reading.problems:
         raise reading.damaged()
@@ -153,14 +160,30 @@ def _read_manifest(reading: _Reading, present: set[str], expected_digest: str | 
         reading.note(
             f"{MANIFEST} has the digest {true_digest}, not the expected {expected_digest.strip()!r}."
         )
-    if not reading.problems and manifest.get("schema") != SCHEMA:
+    schema = manifest.get("schema")
+    if not reading.problems and schema not in (SCHEMA, SCHEMA_WITH_FORMATS):
         raise ReleaseError(
-            f"the release at {reading.folder} has the schema {manifest.get('schema')!r}; this version of "
-            f"Tabulary reads {SCHEMA!r}. Use the version that its manifest names under 'software'."
+            f"the release at {reading.folder} has the schema {schema!r}; this version of Tabulary reads {SCHEMA!r} and "
+            f"{SCHEMA_WITH_FORMATS!r}. Use the version that its manifest names under 'software'."
         )
-    for name in sorted(_FIELDS ^ manifest.keys()):
-        reading.note(f"{MANIFEST} {'lacks' if name in _FIELDS else 'has an unknown'} field {name!r}.")
+    fields = _FIELDS | {"formats"} if schema == SCHEMA_WITH_FORMATS else _FIELDS
+    for name in sorted(fields ^ manifest.keys()):
+        reading.note(f"{MANIFEST} {'lacks' if name in fields else 'has an unknown'} field {name!r}.")
     return manifest
+
+
+def _read_formats(reading: _Reading, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the formats besides those of every release, as a manifest of the second schema names them."""
+    if manifest.get("schema") != SCHEMA_WITH_FORMATS:
+        return ()
+    match manifest.get("formats"):
+        case [str(), *_] as given if all(isinstance(name, str) and name in FORMATS for name in given):
+            formats = extra_formats(given)
+            if given == list(formats):
+                return formats
+    known = ", ".join(name for name in FORMATS if name not in ALWAYS)
+    reading.note(f"{MANIFEST}: 'formats' does not name some of {known}, in this order.")
+    return ()
 
 
 def _read_plan(reading: _Reading, manifest: Mapping[str, Any], present: set[str]) -> Plan | None:
@@ -188,6 +211,7 @@ def _check_files(
     manifest: Mapping[str, Any],
     present: set[str],
     names: Mapping[Margin, tuple[str, str]] | None,
+    derived: set[str],
 ) -> None:
     """Read every file that a release may have and compare it with what the manifest states.
 
@@ -195,7 +219,9 @@ def _check_files(
     """
     given = manifest.get("files")
     stated: dict[str, Any] = given if isinstance(given, dict) else {}
-    known = {REPORT, *(name for pair in names.values() for name in pair)} if names is not None else None
+    known = (
+        {REPORT, *(name for pair in names.values() for name in pair), *derived} if names is not None else None
+    )
     for name in sorted(stated):
         if not _SAFE_NAME.fullmatch(name) or (known is not None and name not in known):
             reading.note(f"{MANIFEST} states a file that is not part of this release: {name!r}.")
@@ -256,7 +282,8 @@ def _law_of(plan: Plan, margin: Margin, found: pa.Table, counts: NDArray[Any]) -
         return plan.error_of(margin)
     deviations = found.column(len(margin) + 1).to_numpy().astype(np.float64).reshape(counts.shape)
     upper = found.column(len(margin) + 3).to_numpy().astype(np.float64).reshape(counts.shape)
-    widths = upper - counts
+    # Of the total, an array on no axes, numpy would make a scalar.
+    widths = np.asarray(upper - counts)
     if not (np.isfinite(deviations).all() and (deviations >= 0).all() and (widths >= 0).all()):
         raise InvalidTable("its standard errors and intervals are not those of any table.")
     return SimulatedErrors(deviations, widths)
@@ -303,7 +330,11 @@ def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
 
 
 def _check_claims(
-    reading: _Reading, plan: Plan, released: list[ReleasedTable], manifest: Mapping[str, Any]
+    reading: _Reading,
+    plan: Plan,
+    released: list[ReleasedTable],
+    manifest: Mapping[str, Any],
+    formats: tuple[str, ...],
 ) -> None:
     match manifest:
         case {
@@ -311,7 +342,7 @@ def _check_claims(
             "date": str(date),
             "software": {"name": "tabulary", "version": str(software)},
         } if _is_date(date):
-            derived = claims(plan, released, Imprint(title, date, software))
+            derived = claims(plan, released, Imprint(title, date, software, formats))
         case _:
             reading.note(f"{MANIFEST} does not state its title, date and software the way Tabulary does.")
             return

@@ -301,3 +301,39 @@ def test_a_table_of_another_shape_or_a_cell_without_all_labels_is_refused():
         published = perturb(records, ["sex", "age"], wide_ptable(256))[0]
     with pytest.raises(InvalidTable, match="2 labels"):
         published["F"]
+
+
+def test_a_part_of_the_table_keeps_what_is_withheld_and_what_is_known_about_it():
+    domain = Domain(
+        {"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"]},
+        structural_zeros=[{"sex": "F", "age": "65+"}],
+    )
+    counts = np.ma.masked_less([[12, 3, 0], [11, 14, 9]], 10)
+    table = CellKeyTable(domain, counts, {"keys": 256}, 10)
+    turned, men, some = (
+        table.transpose(["age", "sex"]),
+        table.slice(sex="M"),
+        table.select({"age": ["15-64", "0-14"]}),
+    )
+    assert turned.counts.tolist() == [[12, 11], [None, 14], [None, None]]
+    assert turned["15-64", "M"] == 14
+    assert men.margin == ("age",)
+    assert men.counts.tolist() == [11, 14, None]
+    assert some.counts.tolist() == [[None, 12], [14, 11]]
+    assert table.slice(sex="F", age="0-14").counts.tolist() == 12
+    for part in (turned, men, some):
+        assert (part.minimum, part.ptable) == (10, {"keys": 256})
+        # Nothing lies under the mask of a part either.
+        assert not part.counts.data[np.ma.getmaskarray(part.counts)].any()
+    with pytest.raises(InvalidDomain):
+        table.select({"job": ["paid"]})
+
+
+def test_counts_are_withheld_later_as_they_are_at_once():
+    with read(some_records(60)) as records:
+        ptable = wide_ptable(256, 1)
+        at_once, _ = perturb(records, ["sex", "age"], ptable, minimum=9)
+        later = perturb(records, ["sex", "age"], ptable)[0].withheld_below(9)
+    assert later.counts.tolist() == at_once.counts.tolist()
+    assert later.describe() == at_once.describe()
+    assert later.withheld_below(3).minimum == 9

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
 from tabulary.planning import plan
-from tabulary.release.promise import promise_of
+from tabulary.release.promise import promise_of, promise_of_budget
 
 DOMAIN = Domain({"sex": ["F", "M"]})
 
@@ -70,3 +70,17 @@ def test_how_several_releases_add_up_is_said_in_the_right_currency():
     assert "k times ε" in words_of(promised(PureDP(1)))
     assert "Their ε and δ add up" in words_of(promised(ApproxDP(1, 1e-9)))
     assert "k² times ρ" in words_of(promised(ZCDP(1)))
+
+
+@pytest.mark.parametrize("budget", [PureDP(3), ApproxDP(1, "1/1000000"), ZCDP("1/2")])
+def test_a_budget_promises_for_all_answers_what_one_release_at_its_cost_promises(budget):
+    near = Neighbours("replace", 2)
+    one = promise_of(plan(Domain({"sex": ["F", "M"]}), "[sex]", privacy=budget, neighbours=near))
+    all_answers = promise_of_budget(budget, near)
+    assert all_answers.statement == one.statement.replace("This release is", "All answers together are")
+    assert (all_answers.meaning, all_answers.protected) == (one.meaning, one.protected)
+    assert all_answers.not_promised == one.not_promised
+    assert all_answers.conditions[1:] == one.conditions[1:]
+    # A release is chosen beforehand. A question may come of an earlier answer, which composition allows.
+    assert "may depend on earlier answers" in all_answers.conditions[0]
+    assert "choice of tables" in one.conditions[0]

@@ -1,0 +1,142 @@
+r"""Noisy residuals, each measured when it is first needed and the same ever after.
+
+What is measured, the sensitivity and the privacy are those of `residual` (`mechanisms.residuals`): the parts (S, B)
+that the plan lists, whole numbers plus discrete noise, over all of which one person costs the plan's loss and no more.
+That accounting takes all parts together. Which of them are asked for, in what order and how often, even after other
+answers have been seen, shows a function of that one measurement: post-processing.
+
+So a part must have one noise for ever, although nobody keeps it. Its draws come from the words of a key and of the
+part's own name (`noise.keyed`), through the exact sampler. The plan lists no part twice, and names are spelled so that
+no two parts have the same one: no word serves two parts, and the draws are independent, as they have to be. The words
+are SHAKE-256 under a key from HMAC-SHA-256: whoever tells them from fresh ones without the key has broken one of these.
+Against everybody else the promise is the plan's, up to that: it is computational, and it ends where the key is known.
+
+The key must belong to these records and this plan alone (`workflows.answering.paid_noise`). Under one key, two versions
+of the records would have the same noise, and the difference of their answers would be exact.
+"""
+
+import hashlib
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NoReturn, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.confidential.tallies import TallyCache
+from tabulary.core.bounded import BoundedCache
+from tabulary.core.residuals import residual_values
+from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Entropy,
+    ExactSampler,
+    RoundedGaussian,
+    Sampler,
+)
+from tabulary.noise.keyed import KeyedEntropy
+from tabulary.planning import MeasuredMargin, Measurement, Plan
+
+CACHED_BYTES = 128 * 1024 * 1024
+"""How many bytes of noisy values are kept, unless told otherwise; those that are not are drawn again, the same."""
+
+# Every law that a plan can have, narrow and wide: both are drawn in ways of their own.
+_CHECKED = (
+    DiscreteLaplace(Fraction(3)),
+    DiscreteLaplace(Fraction(5000)),
+    DiscreteGaussian(Fraction(9)),
+    DiscreteGaussian(Fraction(10**8)),
+    RoundedGaussian(Fraction(9)),
+    RoundedGaussian(Fraction(10**8)),
+)
+_CHECKED_DRAWS = 1000
+
+
+class ResidualsOnDemand:
+    """The noisy values of the parts of a plan, drawn under one key when they are asked for. Public, as they leave here.
+
+    Unbiased. A part costs one sum of a counted table, one draw a value, and some twenty milliseconds for the tables of
+    a law that was not drawn from lately. Only noisy values are kept. Safe to use from several threads.
+
+    `sampler` makes the sampler that draws a part from the part's words; only the exact one keeps the promise.
+    """
+
+    def __init__(
+        self,
+        tallies: TallyCache,
+        plan: Plan,
+        noise_key: bytes,
+        *,
+        sampler: Callable[[Entropy], Sampler] = ExactSampler,
+        cached_bytes: int = CACHED_BYTES,
+    ) -> None:
+        check_measurable(tallies, plan)
+        self.plan = plan
+        self._tallies = tallies
+        self._key = noise_key
+        self._sampler = sampler
+        self._values: BoundedCache[int, np.int64] = BoundedCache(cached_bytes)
+
+    def values(self, position: int) -> NDArray[np.int64]:
+        """Return the noisy values of the part at this position of the plan, read-only."""
+        return self._values.get(position, lambda: self._measured(self.plan.measured[position]))
+
+    def measurement(self) -> Measurement:
+        """Return the noisy values of all parts: what `residual` would have measured with these draws."""
+        return Measurement(self.plan, tuple(self.values(i) for i in range(len(self.plan.measured))))
+
+    def __repr__(self) -> str:
+        return f"<ResidualsOnDemand of {len(self.plan.measured):,} parts>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("residuals on demand hold a secret key: they cannot be pickled or copied.")
+
+    def _measured(self, part: MeasuredMargin) -> NDArray[np.int64]:
+        sampler = self._sampler(KeyedEntropy(self._key, *part_name(part)))
+        drawn = sampler.draw(part.noise, self.plan.shape_of(part))
+        centred = [i for i, attribute in enumerate(part.margin) if attribute in part.centred]
+        return np.asarray(residual_values(self._tallies.exact(part.margin), centred) + drawn)
+
+
+def part_name(part: MeasuredMargin) -> tuple[str, str, str]:
+    """Return the words under which the noise of a part is drawn; no two parts of a plan have the same.
+
+    >>> from tabulary.noise import DiscreteLaplace
+    >>> part_name(MeasuredMargin(("sex", "age"), DiscreteLaplace(1), "residuals", ("age",)))
+    ('part', 'sex,age', 'age')
+    """
+    # An attribute's name is not empty and holds no comma.
+    return "part", ",".join(part.margin), ",".join(part.centred)
+
+
+def noise_check(key: bytes) -> str:
+    """Return 32 digits that change if the noise that is drawn from this key does.
+
+    Kept beside the key and compared before anything is drawn, they tell another key, and a sampler that draws otherwise
+    than the one whose noise was paid for. They come from words of their own and tell nothing about any other.
+
+    >>> noise_check(bytes(32))
+    'ebdfb70a52fbd423cdd86f1994a82a44'
+    """
+    digest = hashlib.sha256()
+    for law in _CHECKED:
+        sampler = ExactSampler(KeyedEntropy(key, "check", *law.describe().values()))
+        digest.update(sampler.draw(law, _CHECKED_DRAWS).astype("<i8").tobytes())
+    return digest.hexdigest()[:32]
+
+
+def check_measurable(tallies: TallyCache, plan: Plan) -> None:
+    """Refuse records that a plan of residuals cannot measure, before anything is paid. Counts them once."""
+    if tallies.weights is not None:
+        raise InvalidPlan(
+            "a plan counts records, and these have weights, of which one record has many: its noise would not hide "
+            "one. Nothing was measured. Open the records without weights."
+        )
+    if plan.query != "residuals":
+        raise InvalidPlan(f"mechanism {plan.mechanism!r} does not measure residuals. Nothing was measured.")
+    if tallies.domain != plan.domain:
+        raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
+    largest = max(plan.domain.cells(part.centred) for part in plan.measured)
+    if largest * int(tallies.exact(())) >= 2**62:
+        raise InvalidTable("a table with counts this large has residuals beyond 64-bit whole numbers.")

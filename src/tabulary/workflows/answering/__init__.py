@@ -1,0 +1,1 @@
+"""Answering questions for ever: what a table builder does, without its server."""

@@ -1,0 +1,93 @@
+"""What every way of protecting a table builder's dataset has in common."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from tabulary.cellkey import CellKeyTable
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.privacy import Privacy
+from tabulary.planning import ExpectedError, Plan
+from tabulary.planning.universe import Universe
+from tabulary.release import ReleasedTable
+from tabulary.release.promise import Promise
+
+
+class Method(StrEnum):
+    """How a dataset is protected."""
+
+    fixed = "fixed"
+    interactive = "interactive"
+    cell_key = "cell-key"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A table that may be shown to anyone, in the domain's order, and what it rests on.
+
+    `plan` says what was measured and promised; None where there is no differential privacy. `reconstructed` says
+    whether the table was made non-negative, so that its errors are simulated, or is the linear estimate.
+    """
+
+    table: ReleasedTable | CellKeyTable
+    promise: Promise
+    plan: Plan | None
+    reconstructed: bool = False
+
+
+class Answerer(Protocol):
+    """A dataset that answers questions, protected in one way. Safe to use from several threads.
+
+    Whether a table is refused, and with what words, depends on the universe, the budget and the asker's account: all
+    public.
+    """
+
+    @property
+    def method(self) -> Method:
+        """How the dataset is protected."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their levels."""
+        ...
+
+    @property
+    def universe(self) -> Universe:
+        """Which tables may be asked for."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Which version of the dataset this is."""
+        ...
+
+    @property
+    def promise(self) -> Promise:
+        """What all answers together promise; of an interactive dataset, what its whole budget does."""
+        ...
+
+    def plan_of(self, margin: Margin) -> Plan | None:
+        """Return the plan that an answer rests on, without asking; None where there is no differential privacy."""
+        ...
+
+    def expected(self, margin: Margin, confidence: float = 0.95) -> ExpectedError | None:
+        """Return how accurate the table on `margin` will be, from the plan; None where nothing is known. Free."""
+        ...
+
+    def price(self, margin: Margin) -> Privacy | None:
+        """Return what the table on `margin` would cost now: None if it is free, as all are but new interactive ones."""
+        ...
+
+    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
+        """Return the table on `margin`, the same for ever.
+
+        `asker` names the ledger account that pays with the dataset's own, where answers cost. `linear` asks for the
+        unbiased linear estimate where the published table is another: a test needs it. Both are made of the same
+        measurements, so neither costs more.
+        """
+        ...
+
+    def close(self) -> None:
+        """Forget the records."""
+        ...

@@ -1,0 +1,236 @@
+"""Answers perturbed by cell keys: the same people get the same perturbation in every table. NOT differentially private.
+
+Agencies run table builders like this: the Australian Bureau of Statistics' TableBuilder, and Cantabular at the Office
+for National Statistics. It is here to be run beside what has a guarantee, and says of itself what it does not promise.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, perturb
+from tabulary.cellkey.promise import PROMISE
+from tabulary.core.bounded import BoundedCache
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.exact import exact_fraction
+from tabulary.core.workload import show_margin
+from tabulary.errors import InvalidPlan, TableRefused
+from tabulary.noise.keyed import derived_key
+from tabulary.planning.universe import Universe
+from tabulary.release.promise import Promise
+from tabulary.workflows.answering.answers import Answer, Method
+
+MEMORY_BYTES = 256 << 20
+"""How many bytes of perturbed counts are kept, unless told otherwise."""
+
+
+@dataclass(frozen=True, init=False)
+class Sparsity:
+    r"""A rule that refuses a table with too many ones and twos. Depends on the data, through perturbed counts only.
+
+    Of c cells, c₀ are 0, c₁ are 1 and c₂ are 2. The table is refused if c = c₀, if c₁ / (c - c₀) > `ones`, or if
+    (c₁ + c₂) / (c - c₀) > `ones_and_twos`: the SparsityCheck module of SuperSTAR, with its default thresholds of 1/4
+    and 1/2 (WingArc Australia, SuperSTAR documentation, "Sparsity"). SuperSTAR recommends that it look at the exact
+    numbers of contributors. This one looks at the perturbed counts, before any of them is withheld: a refusal that
+    depended on exact ones would say something about them that nothing has perturbed. So where a ptable publishes no
+    ones and twos, it refuses empty tables only.
+
+    >>> Sparsity()
+    Sparsity(ones=Fraction(1, 4), ones_and_twos=Fraction(1, 2))
+    >>> table = CellKeyTable(Domain({"a": "wxyz"}), np.ma.MaskedArray([1, 7, 9, 0]), {})
+    >>> Sparsity().is_too_sparse(table), Sparsity(ones="1/2").is_too_sparse(table)
+    (True, False)
+    """
+
+    ones: Fraction
+    ones_and_twos: Fraction
+
+    def __init__(self, ones: object = Fraction(1, 4), ones_and_twos: object = Fraction(1, 2)) -> None:
+        for name, given in (("ones", ones), ("ones_and_twos", ones_and_twos)):
+            share = exact_fraction(given, name=f"the largest share of {name}", error=InvalidPlan)
+            if not 0 <= share <= 1:
+                raise InvalidPlan(f"the largest share of {name} is a number from 0 to 1, not {given!r}.")
+            object.__setattr__(self, name, share)
+
+    def is_too_sparse(self, table: CellKeyTable) -> bool:
+        """Return whether a table, perturbed and with nothing withheld, has too many ones and twos."""
+        counts = table.counts.data
+        shown, ones, twos = (int(np.count_nonzero(found)) for found in (counts, counts == 1, counts == 2))
+        # Compared as whole numbers: a share of exactly the threshold is not above it.
+        return not shown or ones > self.ones * shown or ones + twos > self.ones_and_twos * shown
+
+    def refuse(self, table: CellKeyTable) -> None:
+        """Raise TableRefused if a table, perturbed and with nothing withheld, has too many ones and twos."""
+        if self.is_too_sparse(table):
+            raise TableRefused(
+                f"the table {show_margin(table.margin)} is too sparse: it is empty, or too many of its counts are 1 or "
+                "2. This rule depends on the data, through counts that were perturbed before it looked at them. "
+                "Leave out an attribute or a filter."
+            )
+
+
+class CellKeyAnswers:
+    """A dataset whose tables are perturbed by cell keys, any number of them. NOT differentially private.
+
+    The record keys and the ptable decide every perturbation, so a question has the same answer for ever, on every
+    machine that has the same records. There is no budget, and no number of answers after which there should be no more:
+    see `promise`. Tables do not add up to each other's margins.
+
+    >>> import pyarrow as pa
+    >>> from tabulary.cellkey import RecordKeys
+    >>> domain = Domain({"sex": ["F", "M"]})
+    >>> people = pa.table({"sex": ["F", "M", "F"], "record_key": [1, 0, 2]})
+    >>> records = KeyedRecords.from_frame(people, domain, keys=RecordKeys(modulus=4))
+    >>> ptable = PTable.from_array([[1, 0, 0, -1], [1, 0, 0, -1]], above="last")
+    >>> answers = CellKeyAnswers.open(records, Universe(domain, order=1), ptable, dataset="people", version="1")
+    >>> answers.answer(("sex",)).table.counts.tolist()
+    [1, 2]
+    >>> print(answers.promise.statement[:46])
+    This table is NOT differentially private. Its
+    """
+
+    method = Method.cell_key
+
+    def __init__(
+        self,
+        records: KeyedRecords,
+        universe: Universe,
+        ptable: PTable,
+        *,
+        version: str,
+        zeros: bytes | None,
+        minimum: int | None,
+        sparsity: Sparsity | None,
+        memory_bytes: int,
+    ) -> None:
+        self._records = records
+        self._universe = universe
+        self._ptable = ptable
+        self._described = ptable.describe()
+        self._version = version
+        self._zeros = zeros
+        self._minimum = minimum
+        self._sparsity = sparsity
+        self._promise = (
+            PROMISE if sparsity is None else replace(PROMISE, not_promised=_with_refusals(sparsity))
+        )
+        self._perturbed: BoundedCache[Margin, np.int64] = BoundedCache(memory_bytes)
+
+    @classmethod
+    def open(
+        cls,
+        records: KeyedRecords,
+        universe: Universe,
+        ptable: PTable,
+        *,
+        dataset: str,
+        version: str,
+        secret: bytes | None = None,
+        minimum: int | None = None,
+        sparsity: Sparsity | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> "CellKeyAnswers":
+        """Return the dataset, ready to answer; refuse what could not answer every table of its universe.
+
+        `secret`, the custodian's key, is needed where the ptable perturbs zeros. The keys of empty cells come from it
+        and from the dataset's name but not from its version: a cell whose people stay the same keeps its perturbation
+        from version to version, and if the empty ones did not, they would be known by that. Counts below `minimum` are
+        withheld. One pass over the records, to fail now rather than at the first question.
+        """
+        if records.domain != universe.domain:
+            raise InvalidPlan(
+                "the records and the universe of tables have different domains. Nothing was counted."
+            )
+        if ptable.above == "refuse":
+            raise InvalidPlan(
+                "this ptable refuses counts above its last row, and whether a table is refused must not depend on an "
+                'exact count. Nothing was counted. Say what larger counts do: above="last", or ("repeat", row).'
+            )
+        zeros = None
+        if secret is not None and ptable.perturbs_zeros:
+            zeros = derived_key(secret, "keys of empty cells", dataset)
+        made = cls(
+            records,
+            universe,
+            ptable,
+            version=version,
+            zeros=zeros,
+            minimum=minimum,
+            sparsity=sparsity,
+            memory_bytes=memory_bytes,
+        )
+        perturb(records, (), ptable, minimum=minimum, secret=zeros)
+        return made
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their levels."""
+        return self._universe.domain
+
+    @property
+    def universe(self) -> Universe:
+        """Which tables may be asked for."""
+        return self._universe
+
+    @property
+    def version(self) -> str:
+        """Which version of the dataset this is."""
+        return self._version
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised, which is little, and what is not."""
+        return self._promise
+
+    def plan_of(self, margin: Margin) -> None:
+        """Return None: there is no differential privacy, and so no plan."""
+        self._allowed(margin)
+
+    def expected(self, margin: Margin, confidence: float = 0.95) -> None:
+        """Return None: how far a count may be off depends on the count."""
+        self._allowed(margin)
+
+    def price(self, margin: Margin) -> None:
+        """Return None: there is no budget, which is part of what is not promised."""
+        self._allowed(margin)
+
+    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
+        """Return the table on `margin`, the same for ever. Neither `asker` nor `linear` changes it."""
+        named = self._allowed(margin)
+        counts = self._perturbed.get(named, lambda: self._perturb(named))
+        table = CellKeyTable(self.domain.project(named), np.ma.MaskedArray(counts), self._described)
+        if self._sparsity is not None:
+            self._sparsity.refuse(table)
+        shown = table if self._minimum is None else table.withheld_below(self._minimum)
+        return Answer(shown, self._promise, plan=None)
+
+    def close(self) -> None:
+        """Forget the records, and the tables made from them."""
+        self._perturbed.clear()
+        self._records.close()
+
+    def __repr__(self) -> str:
+        return f"<CellKeyAnswers of version {self._version!r}, not differentially private>"
+
+    def _allowed(self, margin: Margin) -> Margin:
+        named = self.domain.margin(margin)
+        self._universe.refuse(named)
+        return named
+
+    def _perturb(self, margin: Margin) -> NDArray[np.int64]:
+        # What the custodian could keep beside it, with exact counts in it, is dropped here.
+        published, _ = perturb(
+            self._records, margin, self._ptable, secret=self._zeros, max_cells=self._universe.max_cells
+        )
+        return published.counts.data
+
+
+def _with_refusals(sparsity: Sparsity) -> tuple[str, ...]:
+    return (
+        *PROMISE.not_promised,
+        "That a refusal tells nothing. A table is refused if it is empty, if more than "
+        f"{sparsity.ones} of its counts above zero are 1, or if more than {sparsity.ones_and_twos} of them are 1 or 2. "
+        "That depends on the data, through the perturbed counts.",
+    )

@@ -1,0 +1,294 @@
+r"""Answers from one measurement that was paid for once: any table of the universe, any number of times, by anyone.
+
+What is measured: the parts of one plan of the mechanism `residual` for all tables of the universe, each with noise that
+is a function of the custodian's key, drawn when it is first needed (`mechanisms.on_demand` has the sensitivity and the
+privacy). Whatever is asked, and however often, is post-processing of that one measurement: nobody has to be watched.
+
+Every table is made of the same noisy residuals, so that all tables agree on what they share, the same question has the
+same answer, and the difference of two answers is what a third one says, noise and all.
+
+Where the universe is small, all parts are measured at once and made into non-negative tables that agree (`reconstruct`
+"shrink"): biased, with simulated errors. The linear estimates, which tests need, come from the same parts.
+"""
+
+import json
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from tabulary.confidential.records import Records
+from tabulary.confidential.tallies import TallyCache
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.privacy import Neighbours, Privacy, Relation, describe_privacy
+from tabulary.core.table import Table
+from tabulary.errors import InvalidPlan, ServiceError
+from tabulary.ledger import Account
+from tabulary.mechanisms.on_demand import ResidualsOnDemand, check_measurable
+from tabulary.noise.keyed import KeyedEntropy, derived_key
+from tabulary.planning import ExpectedError, Plan, plan
+from tabulary.planning.accuracy import expected_error, normal_quantile
+from tabulary.planning.universe import Universe
+from tabulary.reconstruct import reconstruct as reconstructed
+from tabulary.reconstruct.on_demand import TablesOnDemand
+from tabulary.release import Release, ReleasedTable
+from tabulary.release.promise import Promise
+from tabulary.workflows.answering.answers import Answer, Method
+from tabulary.workflows.answering.kept import kept_plan, kept_release
+from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint, keyed_promise, records_key
+from tabulary.workflows.releasing import Progress
+
+MOST_RECONSTRUCTED = 50_000
+"""The most cells, over all tables of the universe, that are reconstructed unless the custodian asks for it."""
+
+RECONSTRUCTIONS = ("none", "shrink")
+
+
+@dataclass(frozen=True, eq=False)
+class FixedAnswers:
+    """A dataset whose universe of tables was measured once, with noise from a secret key. Made by `open`.
+
+    `tables` are the linear estimates and `release` the reconstructed tables, None where the linear ones are served.
+    Safe to use from several threads.
+    """
+
+    universe: Universe
+    version: str
+    plan: Plan
+    tables: TablesOnDemand
+    release: Release | None
+    _records: Records
+    _tallies: TallyCache
+
+    @classmethod
+    def open(
+        cls,
+        records: Records,
+        universe: Universe,
+        *,
+        privacy: Privacy,
+        neighbours: Relation | Neighbours,
+        account: Account,
+        secret: bytes,
+        dataset: str,
+        version: str,
+        reconstruct: str = "auto",
+        about: int | None = None,
+        kept: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Return the dataset, ready to answer. Debits `privacy` once for each version, however often it is opened.
+
+        The order is what protects. What can fail is done first: the plan is made, and the records are counted, while
+        nothing has been spent. Then the debit is on the disk, unless an earlier start or another worker has paid
+        already; only then is noise drawn. Records or a plan that are not those of an earlier entry for this version are
+        refused.
+
+        Args:
+            records: the records; they are closed with the answers.
+            universe: the tables that may be asked for.
+            privacy: what all of them cost together.
+            neighbours: what one person can change.
+            account: the ledger account that pays.
+            secret: the custodian's key.
+            dataset: its name, one word.
+            version: its version, one word; changed records need a new one.
+            reconstruct: "none" for the linear estimates, "shrink" for non-negative tables that agree, "auto" for
+                "shrink" if all tables together have at most 50,000 cells.
+            about: about how many records there are, if that is public: what "shrink" reckons with.
+            kept: a folder for the plan and the reconstructed tables, which other workers and later starts load.
+            progress: called with (what, done, total); a total of zero is unknown.
+        """
+        if records.domain != universe.domain:
+            raise InvalidPlan("the records and the universe have different domains. Nothing was measured.")
+        tell = progress or _say_nothing
+        way = _way(universe, reconstruct)
+        tell("reading", 0, 0)
+        edition = Edition(dataset, version, records.fingerprint(records_key(secret)), key_fingerprint(secret))
+        entries = account.entries()
+        edition.refuse_changed_records(entries)
+        tell("planning", 0, 0)
+        declared = _Declared(universe, privacy, _relation(neighbours), way, about)
+        planned = declared.plan() if kept is None else declared.kept_plan(kept, edition, secret)
+        digest = planned.digest()
+        edition.refuse_another_plan(entries, digest)
+        if account.paid(edition.purpose, digest) is None:
+            account.check(planned.privacy, planned.neighbours)
+        tallies = TallyCache(records)
+        tallies.prepare(planned.counted, progress=progress)
+        check_measurable(tallies, planned)
+        account.debit(
+            planned.privacy, planned.neighbours, purpose=edition.purpose, plan_digest=digest, once=True
+        )
+        key = edition.noise_key(secret, digest)
+        residuals = ResidualsOnDemand(tallies, planned, key)
+
+        def made() -> Release:
+            tell("making the tables non-negative", 0, 0)
+            return _reconstructed(residuals, key, f"{dataset} {version}")
+
+        release = None
+        if way != "none":
+            release = kept_release(kept, derived_key(key, "kept").hex()[:16], planned, made)
+        return cls(
+            universe, version, planned, TablesOnDemand(planned, residuals.values), release, records, tallies
+        )
+
+    @property
+    def method(self) -> Method:
+        """How the dataset is protected."""
+        return Method.fixed
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their levels."""
+        return self.universe.domain
+
+    @cached_property
+    def promise(self) -> Promise:
+        """What all answers together promise."""
+        return keyed_promise(self.plan.privacy, self.plan.neighbours)
+
+    def plan_of(self, margin: Margin) -> Plan:
+        """Return the plan of the whole universe, on which every answer rests."""
+        self._allowed(margin)
+        return self.plan
+
+    def expected(self, margin: Margin, confidence: float = 0.95) -> ExpectedError:
+        """Return how accurate the table on `margin` is, from the plan; of a reconstructed one, what a model expects."""
+        named = self._allowed(margin)
+        if self.release is None:
+            return expected_error(named, self.plan.error_of(named), confidence)
+        row = self._expected_shrunk[named]
+        return replace(row, half_width=normal_quantile(confidence) * row.standard_error)
+
+    def price(self, margin: Margin) -> None:
+        """Return None: every table of the universe is paid for."""
+        self._allowed(margin)
+
+    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
+        """Return the table on `margin`, the same for ever and for everyone.
+
+        Where tables are reconstructed, `linear` gives the linear estimate instead, with impossible cells set to zero.
+        """
+        named = self._allowed(margin)
+        if self.release is not None and not linear:
+            return Answer(self.release[named], self.promise, self.plan, reconstructed=True)
+        counts = self.tables.table(named)
+        if self.domain.structural_zeros:
+            counts = np.where(self.domain.impossible(named), 0.0, counts)
+        table = ReleasedTable(Table(self.domain.project(named), counts), self.plan.error_of(named))
+        return Answer(table, self.promise, self.plan)
+
+    def close(self) -> None:
+        """Forget the records and their counts."""
+        self._tallies.close()
+        self._records.close()
+
+    def __repr__(self) -> str:
+        return f"<FixedAnswers of {len(self.universe.margins):,} tables at {self.plan.privacy}>"
+
+    def _allowed(self, margin: Margin) -> Margin:
+        named = self.domain.margin(margin)
+        self.universe.refuse(named)
+        return named
+
+    @cached_property
+    def _expected_shrunk(self) -> dict[Margin, ExpectedError]:
+        return {row.margin: row for row in self.plan.expected_error()}
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What the custodian declared: of it, and of nothing else, the plan is a function."""
+
+    universe: Universe
+    privacy: Privacy
+    neighbours: Neighbours
+    way: str
+    about: int | None
+
+    def plan(self) -> Plan:
+        """Return the plan for all tables of the universe."""
+        return plan(
+            self.universe.domain,
+            self.universe.workload(),
+            privacy=self.privacy,
+            neighbours=self.neighbours,
+            mechanism="residual",
+            reconstruct=self.way,
+            records=self.about,
+            max_cells=self.universe.max_cells,
+        )
+
+    def kept_plan(self, folder: Path, edition: Edition, secret: bytes) -> Plan:
+        """Return the plan that was first made for this edition, whatever the planner would make of it today."""
+        described = {
+            "domain": self.universe.domain.describe(),
+            "universe": self.universe.describe(),
+            "privacy": describe_privacy(self.privacy),
+            "neighbours": str(self.neighbours),
+            "reconstruct": self.way,
+            "about": self.about,
+        }
+        name = derived_key(secret, "kept plan", edition.purpose, json.dumps(described)).hex()[:16]
+        found = kept_plan(folder, name, self.plan)
+        declared = (self.universe.workload(), self.privacy, self.neighbours, self.way)
+        if (found.workload, found.privacy, found.neighbours, found.reconstruct) != declared:
+            raise ServiceError(
+                f"the plan kept in {str(folder)!r} for version {edition.version!r} of {edition.dataset!r} is not one "
+                "for what is declared. Nothing was measured, nothing was spent. Remove it."
+            )
+        return found
+
+
+def plan_of_universe(
+    universe: Universe,
+    *,
+    privacy: Privacy,
+    neighbours: Relation | Neighbours,
+    reconstruct: str = "auto",
+    about: int | None = None,
+) -> Plan:
+    """Return the plan that `FixedAnswers.open` would make for the same arguments. Reads no records, costs nothing."""
+    return _Declared(universe, privacy, _relation(neighbours), _way(universe, reconstruct), about).plan()
+
+
+def _relation(neighbours: Relation | Neighbours) -> Neighbours:
+    return neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+
+
+def _way(universe: Universe, reconstruct: str) -> str:
+    """Return how the tables are made; refuse linear estimates of impossible cells."""
+    cells = sum(map(universe.domain.cells, universe.margins))
+    if reconstruct not in (*RECONSTRUCTIONS, "auto"):
+        raise InvalidPlan(
+            f"the tables of a universe are made by reconstruct = 'none', 'shrink' or 'auto', not {reconstruct!r}."
+        )
+    way = reconstruct
+    if way == "auto":
+        way = "shrink" if cells <= MOST_RECONSTRUCTED else "none"
+    if way == "none" and universe.domain.structural_zeros:
+        raise InvalidPlan(
+            "the domain declares impossible cells, in which linear estimates would have noise, and the "
+            f"{cells:,} cells of this universe are not reconstructed unless you ask for it. Nothing was spent. Ask for "
+            "reconstruct = 'shrink', which may take minutes; lower the order; or leave out the impossible cells."
+        )
+    return way
+
+
+def _reconstructed(residuals: ResidualsOnDemand, key: bytes, title: str) -> Release:
+    # By the words of the key, and as many repetitions as there should be whatever the clock says: the same every time.
+    made = reconstructed(
+        residuals.measurement(), entropy=KeyedEntropy(key, "reconstruct"), simulation_seconds=math.inf
+    )
+    return Release.from_counts(
+        residuals.plan, made.tables, title=title, errors=made.errors, reconstruction=made.facts
+    )
+
+
+def _say_nothing(what: str, done: int, total: int) -> None:
+    return

@@ -1,0 +1,85 @@
+"""A question to a table builder: a table by some attributes, of those in some levels."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tabulary.core.domain import Domain, Margin
+from tabulary.errors import InvalidWorkload
+from tabulary.release.cutting import Published, cut
+
+
+@dataclass(frozen=True)
+class Question:
+    """A table by the attributes `by`, in this order, of those who are in the levels `where`.
+
+    A filter is a slice of the table on all the attributes, those of `by` and of `where`: it buys nothing that this
+    larger table would not give. `keep` shows some levels of an attribute and leaves out the others.
+
+    Made by `Question.asked`, which refuses names that the domain does not have.
+    """
+
+    by: Margin
+    where: tuple[tuple[str, str], ...] = ()
+    keep: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def asked(
+        cls,
+        domain: Domain,
+        by: Iterable[str],
+        where: Mapping[str, str] | None = None,
+        keep: Mapping[str, Iterable[str]] | None = None,
+    ) -> "Question":
+        """Return the question, its filters in the domain's order; refuse what the domain does not have.
+
+        >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
+        >>> Question.asked(domain, ["age"], {"sex": "F"})
+        Question(by=('age',), where=(('sex', 'F'),), keep=())
+        """
+        listed, filters, kept = tuple(by), dict(where or {}), {a: tuple(k) for a, k in (keep or {}).items()}
+        domain.margin((*listed, *filters))
+        if strangers := [a for a in kept if a not in listed]:
+            raise InvalidWorkload(f"levels of {strangers[0]!r} are chosen, but the table is not by it.")
+        for attribute, levels in [*((a, (level,)) for a, level in filters.items()), *kept.items()]:
+            for level in levels:
+                domain.code(attribute, level)
+            if not levels or len(set(levels)) < len(levels):
+                raise InvalidWorkload(f"choose at least one level of {attribute!r}, and none of them twice.")
+        ordered = domain.attributes
+        return cls(
+            listed,
+            tuple((a, filters[a]) for a in ordered if a in filters),
+            # In the domain's order, so that one selection is one question however it is written.
+            tuple(
+                (a, tuple(level for level in domain.levels_of(a) if level in kept[a]))
+                for a in ordered
+                if a in kept and len(kept[a]) < len(domain.levels_of(a))
+            ),
+        )
+
+    def margin(self, domain: Domain) -> Margin:
+        """Return the attributes of the table that the answer is a part of, in the domain's order."""
+        return domain.margin((*self.by, *(a for a, _ in self.where)))
+
+    def cells(self, domain: Domain) -> int:
+        """Return how many cells the answer has.
+
+        >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
+        >>> Question.asked(domain, ["age", "sex"], keep={"age": ["old"]}).cells(domain)
+        2
+        """
+        kept = dict(self.keep)
+        return math.prod(len(kept.get(a, domain.levels_of(a))) for a in self.by)
+
+    def cut(self, table: Published) -> Published:
+        """Return the answer, from the table on `margin`: sliced, with the chosen levels, in the asked order."""
+        return cut(table, self.by, dict(self.where), dict(self.keep))
+
+    def describe(self) -> dict[str, object]:
+        """Return the question as plain data."""
+        return {
+            "by": list(self.by),
+            "where": dict(self.where),
+            "keep": {attribute: list(levels) for attribute, levels in self.keep},
+        }
