@@ -10,7 +10,7 @@ from tabulary.cli.console import errors, output, progress_bar
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidPlan, listed
 from tabulary.ledger import Account, Ledger
 from tabulary.perturb import Laplace, Normal
 from tabulary.perturb.published_tables import PerturbedTables
@@ -35,6 +35,11 @@ def perturb_plan_file(
 ) -> None:
     """Publish the tables of a plan file, each count perturbed by itself, into a new folder, all of it or nothing."""
     planned = read_plan_file(file)
+    if planned.formats:
+        raise InvalidPlan(
+            f"{file.name}: [output] formats: perturbed tables are written as CSV, and {listed(planned.formats)} is for "
+            "`tabulary release`. Nothing was counted, nothing was spent."
+        )
     tables = _tables(planned, family, bound)
     tables.checked_options(minimum=minimum, margins="restored" if additive else "free")
     output.print(f"{tables}\n", markup=False)

@@ -80,5 +80,6 @@ def _write(planned: PlanFile, folder: Path, payer: Account | None) -> Release:
             payer,
             purpose=planned.path.name,
             title=planned.title,
+            formats=planned.formats,
             progress=progress,
         )

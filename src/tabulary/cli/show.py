@@ -1,6 +1,5 @@
-"""`tabulary show`: one table of a release, with its error bars."""
+"""`tabulary show`: one table of a release, with its error bars, or in any format."""
 
-import csv
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,17 +8,23 @@ from typing import Annotated
 import typer
 
 from tabulary.cli.console import output, print_released
-from tabulary.core.table import long_columns
+from tabulary.cli.new_file import check_new, write_new
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import UnknownMargin
+from tabulary.errors import InvalidPlan, UnknownMargin
 from tabulary.release import Release
+from tabulary.release.writers import FORMATS
 
 
 class Form(StrEnum):
-    """How a table is printed."""
+    """How a table is shown: to people, or as a file in one of `release.writers.FORMATS`."""
 
     table = "table"
     csv = "csv"
+    xlsx = "xlsx"
+    parquet = "parquet"
+    json_stat = "json-stat"
+    sdmx_csv = "sdmx-csv"
+    px = "px"
 
 
 def show(
@@ -29,27 +34,56 @@ def show(
     ] = None,
     confidence: Annotated[float, typer.Option(help="The confidence of the error bars.")] = 0.95,
     form: Annotated[Form, typer.Option("--format", help="For people, or for a program.")] = Form.table,
+    file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write, in that format; it must not exist."),
+    ] = None,
 ) -> None:
-    """Print a table of a release with its error bars. The release is verified first.
+    """Print a table of a release with its error bars, or write it in a format. The release is verified first.
 
-    Examples: tabulary show census-2026 sex age, or: tabulary show census-2026 "[sex age]"
+    Examples: tabulary show census-2026 sex age, or: tabulary show census-2026 "[sex age]", or:
+    tabulary show census-2026 sex age --format xlsx -o sex-by-age.xlsx
     """
+    _check_way(form, file, named=bool(margin))
     release = Release.load(folder)
     if not margin:
         for each in release.margins:
             output.print(show_margin(each), markup=False)
         return
-    table = release[named_margin(margin, release)]
-    if form is Form.csv:
-        lower, upper = table.interval(confidence)
-        level = f"{100 * confidence:g}"
-        values = {"count": table.counts, "standard_error": table.standard_errors}
-        columns = long_columns(table.domain, {**values, f"lower_{level}": lower, f"upper_{level}": upper})
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    named = named_margin(margin, release)
+    if form is Form.table:
+        print_released(release[named], confidence)
+        return
+    data = FORMATS[form.value].write(release.publication(named, confidence=confidence))
+    if file is not None:
+        write_new(file, data)
+        output.print(f"Written: {file}", markup=False, soft_wrap=True)
     else:
-        print_released(table, confidence)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def _check_way(form: Form, file: Path | None, *, named: bool) -> None:
+    """Refuse a format that has nowhere to go, before anything is read."""
+    if form is Form.table:
+        if file is not None:
+            raise InvalidPlan(
+                f"--output {file} needs --format, one of {', '.join(FORMATS)}. Nothing was written."
+            )
+        return
+    if not named:
+        raise InvalidPlan(
+            f'--format {form.value} is of one table: name its attributes, such as "[sex age]"; "[]" is the total. '
+            "Nothing was written."
+        )
+    if file is not None:
+        check_new(file, "Nothing was written.")
+    elif FORMATS[form.value].is_binary and sys.stdout.isatty():
+        raise InvalidPlan(
+            f"--format {form.value} is no text for a terminal. Name a file with -o, or send it to another program. "
+            "Nothing was written."
+        )
 
 
 def named_margin(words: list[str], release: Release) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import io
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,27 +52,32 @@ def file_names(margins: Iterable[Margin]) -> dict[Margin, tuple[str, str]]:
 
 def arrow_table(released: ReleasedTable, plan: Plan) -> pa.Table:
     """Return the table as it is published, with what it is in the metadata of its schema."""
-    about = {
-        "margin": list(released.margin),
+    about = {"margin": list(released.margin), **plan_facts(plan)}
+    metadata = {"tabulary": json.dumps(about, ensure_ascii=False, sort_keys=True)}
+    return released.to_arrow().replace_schema_metadata(metadata)
+
+
+def plan_facts(plan: Plan) -> dict[str, str]:
+    """Return what a table says of its plan wherever it goes: the digest, the promise, the mechanism."""
+    return {
         "plan": plan.digest(),
         "privacy": str(plan.privacy),
         "neighbours": str(plan.neighbours),
         "mechanism": plan.mechanism,
     }
-    metadata = {"tabulary": json.dumps(about, ensure_ascii=False, sort_keys=True)}
-    return released.to_arrow().replace_schema_metadata(metadata)
 
 
 def csv_bytes(table: pa.Table) -> bytes:
-    r"""Return a table as CSV: RFC 4180 quoting where it is needed, UTF-8, lines that end in LF.
+    r"""Return a table as CSV: RFC 4180 quoting where it is needed, UTF-8, lines that end in LF; null is an empty field.
 
-    >>> csv_bytes(pa.table({"job": ["paid, or self", "none"], "count": [3, -1]}))
-    b'job,count\n"paid, or self",3\nnone,-1\n'
+    >>> csv_bytes(pa.table({"job": ["paid, or self", "none"], "count": [3, None]}))
+    b'job,count\n"paid, or self",3\nnone,\n'
     """
     pieces = [",".join(map(_field, table.column_names))]
     for batch in table.to_batches(max_chunksize=_ROWS_AT_A_TIME):
         texts = [_texts(column) for column in batch.columns]
-        pieces += pc.binary_join_element_wise(*texts, ",").to_pylist()
+        joined = pc.binary_join_element_wise(*texts, ",", null_handling="replace", null_replacement="")
+        pieces += joined.to_pylist()
     return "\n".join([*pieces, ""]).encode()
 
 
@@ -89,11 +94,12 @@ def read_parquet(data: bytes) -> pa.Table:
     return pq.read_table(pa.BufferReader(data), use_threads=False)
 
 
-def expected_bytes(plan: Plan) -> int:
+def expected_bytes(plan: Plan, formats: Collection[str] = ()) -> int:
     """Return an upper estimate of the size of the plan's release, for a look at the disk beforehand.
 
     Both formats of every table, at most one line of text a cell and a few numbers, and the report, which
-    shows a few hundred cells of each. Reads no data.
+    shows a few hundred cells of each. Of further `formats`, each names every level a few times and every cell up to
+    twice. Reads no data.
     """
     # The manifest and the report name each measured part and its law.
     size = (1 << 17) + 1_000 * len(plan.measured)
@@ -103,6 +109,8 @@ def expected_bytes(plan: Plan) -> int:
         size += (
             domain.size * (line + 40) + 200 * min(domain.size, 1_000) + sum(map(len, column_names(margin)))
         )
+        named = sum(len(level.encode()) + 8 for levels in domain.levels for level in levels)
+        size += len(formats) * (domain.size * (2 * line + 80) + 4 * named + (1 << 14))
     return size
 
 

@@ -12,9 +12,13 @@ from tabulary.planning import Plan
 from tabulary.release.formats import file_names
 from tabulary.release.promise import promise_of
 from tabulary.release.table import CONFIDENCE, ReleasedTable, column_names
+from tabulary.release.writers import extra_names
 
 SCHEMA = "tabulary-release/1"
 """The meaning of a manifest with this name never changes; another meaning gets another name."""
+
+SCHEMA_WITH_FORMATS = "tabulary-release/2"
+"""As the first, and `formats` names the formats that the tables are in besides CSV and Parquet."""
 
 MANIFEST = "manifest.json"
 REPORT = "report.html"
@@ -28,18 +32,29 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Imprint:
-    """What a release says about its own making: nothing that identifies a person, a place or a run."""
+    """What a release says about its own making: nothing that identifies a person, a place or a run.
+
+    `formats` are those besides CSV and Parquet, which every release has.
+    """
 
     title: str
     date: str
     software: str
+    formats: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> str:
+        """The schema of the manifest: the first wherever it suffices, so that older readers can read it."""
+        return SCHEMA_WITH_FORMATS if self.formats else SCHEMA
 
     def describe(self) -> dict[str, object]:
         """Return the imprint as the fields of a manifest."""
         return {
+            "schema": self.schema,
             "title": self.title,
             "date": self.date,
             "software": {"name": "tabulary", "version": self.software},
+            **({"formats": list(self.formats)} if self.formats else {}),
         }
 
 
@@ -54,8 +69,8 @@ def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dic
     Written by one reader of the plan and derived again by the next: verification compares the two.
     """
     names = file_names(plan.workload.margins)
+    extra = extra_names(plan.workload.margins, imprint.formats)
     return {
-        "schema": SCHEMA,
         **imprint.describe(),
         "plan": plan.describe(),
         "plan_digest": plan.digest(),
@@ -78,6 +93,7 @@ def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dic
                 "columns": [*table.margin, *column_names(table.margin)],
                 "csv": names[table.margin][0],
                 "parquet": names[table.margin][1],
+                **extra[table.margin],
             }
             for table in tables
         ],

@@ -4,6 +4,7 @@ import datetime
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,15 @@ from tabulary.errors import (
 )
 from tabulary.planning import ErrorLaw, Plan, plan_from_description
 from tabulary.release.folder import StagedFolder, staged_folder
-from tabulary.release.formats import arrow_table, csv_bytes, expected_bytes, file_names, parquet_bytes
+from tabulary.release.formats import (
+    arrow_table,
+    csv_bytes,
+    expected_bytes,
+    file_names,
+    file_stems,
+    parquet_bytes,
+    plan_facts,
+)
 from tabulary.release.manifest import (
     MANIFEST,
     REPORT,
@@ -32,9 +41,12 @@ from tabulary.release.manifest import (
     installed_version,
     sealed,
 )
+from tabulary.release.promise import promise_of
+from tabulary.release.publication import Publication
 from tabulary.release.report import report_html
 from tabulary.release.table import ReleasedTable
 from tabulary.release.verify import read_release
+from tabulary.release.writers import FORMATS, extra_formats, extra_names
 
 
 class Release:
@@ -137,20 +149,53 @@ class Release:
         tables = f"{len(self)} table{'s' if len(self) > 1 else ''}"
         return f"<Release of {tables} at {self.plan.privacy}: {self.plan.workload}>"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the release to a new folder, whole or not at all. What is there already is never replaced."""
-        with staged_folder(path, expected_bytes=expected_bytes(self.plan)) as staged:
-            self.write_into(staged)
+    def publication(self, attributes: str | tuple[str, ...], **options: Any) -> Publication:
+        """Return the table on these attributes with the words that go with it, ready for `release.writers`.
 
-    def write_into(self, staged: StagedFolder) -> "Release":
+        >>> from tabulary.core.domain import Domain
+        >>> from tabulary.core.privacy import PureDP
+        >>> from tabulary.planning import plan
+        >>> from tabulary.release.writers import FORMATS
+        >>> domain = Domain({"sex": ["F", "M"]})
+        >>> release = Release(plan(domain, "[sex]", privacy=PureDP(1)), [Table(domain, [12, 30])])
+        >>> print(FORMATS["csv"].write(release.publication("sex")).decode())
+        sex,count,standard_error,lower_95,upper_95,status
+        F,12,1.35...,9,15,e
+        M,30,1.35...,27,33,e
+        <BLANKLINE>
+        """
+        table = self[attributes]
+        (name,) = file_stems([table.margin]).values()
+        return Publication.of(
+            table,
+            name=name,
+            source=self.title,
+            notes=(promise_of(self.plan).statement,),
+            facts=plan_facts(self.plan),
+            **options,
+        )
+
+    def save(self, path: str | os.PathLike[str], *, formats: Iterable[str] = ()) -> None:
+        """Write the release to a new folder, whole or not at all. What is there already is never replaced.
+
+        Every release holds its tables as CSV and as Parquet; `formats` names those that it is to hold besides: "xlsx",
+        "json-stat", "sdmx-csv", "px".
+        """
+        extra = extra_formats(formats)
+        with staged_folder(path, expected_bytes=expected_bytes(self.plan, extra)) as staged:
+            self.write_into(staged, formats=extra)
+
+    def write_into(self, staged: StagedFolder, *, formats: Iterable[str] = ()) -> "Release":
         """Write every file into a staged folder, which its `with` block publishes; return the release."""
         imprint = Imprint(
             title=self.title,
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             software=installed_version(),
+            formats=extra_formats(formats),
         )
         tables = tuple(self)
         names = file_names(self.margins)
+        extra = extra_names(self.margins, imprint.formats)
         files: dict[str, bytes] = {
             REPORT: report_html(self.plan, tables, imprint, self.reconstruction).encode()
         }
@@ -159,6 +204,8 @@ class Release:
             arrow = arrow_table(table, self.plan)
             files[csv_name] = csv_bytes(arrow)
             files[parquet_name] = parquet_bytes(arrow)
+            for form, name in extra[table.margin].items():
+                files[name] = FORMATS[form].write(self.publication(table.margin))
         manifest = sealed(claims(self.plan, tables, imprint), files, self.reconstruction)
         for name, data in files.items():
             staged.write(name, data)

@@ -27,7 +27,7 @@ from tabulary.release.figure import (
     whisker_svg,
 )
 from tabulary.release.formats import file_names
-from tabulary.release.manifest import SCHEMA, Fact, Imprint
+from tabulary.release.manifest import Fact, Imprint
 from tabulary.release.pages import label_spans, page_template
 from tabulary.release.promise import promise_of
 from tabulary.release.table import ReleasedTable
@@ -137,7 +137,7 @@ def report_html(
         title=imprint.title or f"Noisy counts by {_listed(_named(plan))}",
         imprint=imprint,
         plan=plan,
-        schema=SCHEMA,
+        schema=imprint.schema,
         promise=promise_of(plan),
         raised=_raised,
         measured=[_noise_row(plan, i) for i in range(min(len(plan.measured), MOST_MEASURED))],

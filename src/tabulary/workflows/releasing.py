@@ -1,7 +1,7 @@
 """The main use case: check → count → debit → measure → reconstruct → release."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tabulary.confidential.records import Records
@@ -14,6 +14,7 @@ from tabulary.noise import ExactSampler, Sampler
 from tabulary.planning import Plan
 from tabulary.reconstruct import reconstruct
 from tabulary.release import Release, expected_bytes, staged_folder
+from tabulary.release.writers import FORMATS, extra_formats
 
 Progress = Callable[[str, int, int], None]
 
@@ -80,14 +81,18 @@ def release_to_folder(
     *,
     purpose: str = "release",
     title: str = "",
+    formats: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> Release:
-    """Return the release of a plan, saved at `path` as a whole or not at all.
+    """Return the release of a plan, saved at `path` as a whole or not at all, in CSV, Parquet and further `formats`.
 
     The folder is prepared before the records are opened: an output that is already there, a disk that cannot
-    be written or has too little room is found before anything is read or spent.
+    be written or has too little room, a format that cannot be written is found before anything is read or spent.
     """
-    with staged_folder(Path(path), expected_bytes=expected_bytes(plan)) as staged:
+    extra = extra_formats(formats)
+    for name in extra:
+        FORMATS[name].refuse(max(map(plan.domain.cells, plan.workload)))
+    with staged_folder(Path(path), expected_bytes=expected_bytes(plan, extra)) as staged:
         if progress is not None:
             progress("reading", 0, 0)
         source = data()
@@ -96,7 +101,7 @@ def release_to_folder(
         finally:
             if isinstance(source, Records):
                 source.close()
-        made.write_into(staged)
+        made.write_into(staged, formats=extra)
     return made
 
 

@@ -109,6 +109,8 @@ def test_weights_name_margins_by_their_attributes(read):
         ("[privacy]", '[mechanism]\nname = "margins"\nreconstruct = "shrink"\n[privacy]'),
         ("[privacy]", '[mechanism]\nreconstruct = "shrink"\nrounding = "nearest"\n[privacy]'),
         ("[privacy]", '[output]\nformats = ["pdf"]\n[privacy]'),
+        ("[privacy]", '[output]\nformats = ["px", 3]\n[privacy]'),
+        ("[privacy]", '[output]\nformats = "px"\n[privacy]'),
         ("[privacy]", '[ledger]\nfile = "x"\n[privacy]'),
         ("[privacy]", '[privacy]\nneighbours = "cousins"'),
         ("[privacy]", "[privacy]\ncontribution = 0"),
@@ -120,6 +122,20 @@ def test_what_cannot_be_is_refused_with_its_place(read, old, new):
     with pytest.raises(PublicError) as caught:
         read(PLAN.replace(old, new))
     assert str(caught.value).split(":")[0].startswith(("[", "plan.toml"))
+
+
+@pytest.mark.parametrize(
+    ("formats", "extra"),
+    [
+        ('["csv", "parquet"]', ()),
+        ("[]", ()),
+        ('["px", "csv", "parquet", "json-stat"]', ("json-stat", "px")),
+        ('["xlsx", "sdmx-csv"]', ("xlsx", "sdmx-csv")),
+    ],
+)
+def test_formats_are_added_to_those_of_every_release(read, formats, extra):
+    assert read(f"{PLAN}\n[output]\nformats = {formats}").formats == extra
+    assert read(PLAN).formats == ()
 
 
 def test_an_absent_or_unreadable_plan_file_is_refused(tmp_path):

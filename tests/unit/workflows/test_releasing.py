@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from tabulary.errors import (
     InvalidPlan,
     InvalidTable,
     LedgerError,
+    MissingExtra,
     NotCertified,
     ReleaseExists,
 )
@@ -85,6 +88,25 @@ def test_an_output_that_is_taken_is_found_before_the_data_are_opened(ledger, tmp
     with pytest.raises(ReleaseExists):
         release_to_folder(pytest.fail, PLAN, tmp_path / "out", ledger.account("rochdale"))
     assert ledger.account("rochdale").spent() is None
+
+
+@pytest.mark.parametrize(
+    ("formats", "package", "error"),
+    [
+        (["pdf"], None, InvalidPlan),
+        (["xlsx"], "xlsxwriter", MissingExtra),
+        (["sdmx-csv"], "pysdmx", MissingExtra),
+    ],
+)
+def test_a_format_that_cannot_be_written_is_found_before_anything_is_opened_or_spent(
+    ledger, tmp_path, monkeypatch, formats, package, error
+):
+    if package:
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(error):
+        release_to_folder(pytest.fail, PLAN, tmp_path / "out", ledger.account("rochdale"), formats=formats)
+    assert ledger.account("rochdale").spent() is None
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_saved_release_is_the_returned_one(tmp_path):

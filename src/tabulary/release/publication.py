@@ -1,0 +1,196 @@
+"""A table as it is published: its numbers, what is known of their errors, and the words that go with them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.domain import Domain
+from tabulary.errors import InvalidTable
+from tabulary.release.exchange import WithheldCounts
+from tabulary.release.table import CONFIDENCE, ReleasedTable
+
+Numbers = NDArray[Any]
+
+
+class Status(StrEnum):
+    """What a reader must know of a number before using it, by the observation flags of the European statistical system.
+
+    The letters are Eurostat's: e estimated, u low reliability, c confidential, z not applicable.
+    """
+
+    estimated = "e"
+    unreliable = "u"
+    withheld = "c"
+    impossible = "z"
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """A table to be written in some format, each number with its status.
+
+    `errors` holds the standard errors and both ends of the intervals, which hold the truth with probability
+    `confidence`; it is None where nothing is known of them. `withheld` marks cells without a number. `labels` and
+    `level_labels` are what readers call attributes and levels, where that is not their own name. `facts` are for
+    programs. The words are those of the dataset and its edition, never of the moment of writing: the same table is the
+    same bytes for ever.
+
+    >>> from tabulary.core.table import Table
+    >>> from tabulary.noise import DiscreteLaplace
+    >>> from tabulary.planning import CellErrors
+    >>> table = Table(Domain({"sex": ["F", "M"]}), [120, -2])
+    >>> released = ReleasedTable(table, CellErrors(DiscreteLaplace(3), np.array([1, 1])))
+    >>> published = Publication.of(released, labels={"sex": "Sex"}, level_labels={"sex": {"F": "Women"}})
+    >>> published.heading, published.level_label("sex", "F"), published.marks()
+    ('People by Sex', 'Women', ['e', 'u'])
+    """
+
+    domain: Domain
+    counts: Numbers
+    errors: tuple[Numbers, Numbers, Numbers] | None
+    withheld: NDArray[np.bool_] | None = None
+    title: str = ""
+    name: str = "table"
+    source: str = ""
+    edition: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    level_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    confidence: float = CONFIDENCE
+
+    def __post_init__(self) -> None:
+        arrays = [self.counts, *(self.errors or ()), *([] if self.withheld is None else [self.withheld])]
+        if any(np.shape(array) != self.domain.shape for array in arrays):
+            raise InvalidTable("the numbers of a publication do not have the shape of its domain.")
+        if not all(np.isfinite(array).all() for array in arrays):
+            raise InvalidTable("a table holds a number that is not finite. Nothing was written.")
+
+    @classmethod
+    def of(
+        cls, table: ReleasedTable | WithheldCounts, *, confidence: float = CONFIDENCE, **words: Any
+    ) -> "Publication":
+        """Return a published table with these words: any of the fields from `title` to `facts`."""
+        if isinstance(table, ReleasedTable):
+            errors = (table.standard_errors, *table.interval(confidence))
+            return cls(table.domain, table.counts, errors, confidence=confidence, **words)
+        hidden = np.ma.getmaskarray(table.counts)
+        return cls(table.domain, np.ma.getdata(table.counts), None, hidden, **words)
+
+    def label(self, attribute: str) -> str:
+        """Return what a reader calls an attribute."""
+        return self.labels.get(attribute) or attribute
+
+    def level_label(self, attribute: str, level: str) -> str:
+        """Return what a reader calls a level."""
+        return self.level_labels.get(attribute, {}).get(level) or level
+
+    @property
+    def heading(self) -> str:
+        """The title, or what the table is by."""
+        *firsts, last = [self.label(a) for a in self.domain.attributes] or [""]
+        by = f"{', '.join(firsts)} and {last}" if firsts else last
+        return self.title or (f"People by {by}" if by else "Number of people")
+
+    @property
+    def origin(self) -> str:
+        """The source with its edition."""
+        return ", ".join(filter(None, (self.source, self.edition)))
+
+    @cached_property
+    def measures(self) -> Mapping[str, Numbers]:
+        """The numbers of each cell by the name of the measure, counts first."""
+        return dict(zip(self.measure_labels, (self.counts, *(self.errors or ())), strict=True))
+
+    @cached_property
+    def measure_labels(self) -> Mapping[str, str]:
+        """What is told of each cell: the name of each measure with its label."""
+        level = f"{100 * self.confidence:g}"
+        errors = {
+            "standard_error": "Standard error of the count",
+            f"lower_{level}": f"Lower end of the {level} % interval",
+            f"upper_{level}": f"Upper end of the {level} % interval",
+        }
+        return {"count": "Count", **(errors if self.errors is not None else {})}
+
+    def decimals(self, measure: str) -> int:
+        """Return how many decimals of a measure are worth showing; what is written is exact."""
+        return 0 if self.measures[measure].dtype.kind in "iu" else 1
+
+    def values(self, measure: str) -> list[int | float | None]:
+        """Return one measure as plain numbers, the last attribute fastest; None where it is withheld."""
+        numbers: list[int | float | None] = np.asarray(self.measures[measure]).reshape(-1).tolist()
+        if self.withheld is None:
+            return numbers
+        hidden = self.withheld.reshape(-1).tolist()
+        return [None if h else n for n, h in zip(numbers, hidden, strict=True)]
+
+    def marks(self) -> list[str]:
+        """Return the status of each cell, the last attribute fastest."""
+        found: list[str] = self._status.reshape(-1).tolist()
+        return found
+
+    @cached_property
+    def _status(self) -> NDArray[np.str_]:
+        found = np.full(self.domain.shape, Status.estimated.value)
+        if self.errors is not None:
+            # An interval below zero has missed the truth, and is doubted all the more.
+            found[self.errors[1] <= 0] = Status.unreliable
+        if self.withheld is not None:
+            found[self.withheld] = Status.withheld
+        # Not by the numbers: an estimate made non-negative may be zero with an error of zero, and yet be wrong.
+        found[self.domain.impossible(self.domain.attributes)] = Status.impossible
+        return found
+
+    def meaning(self, status: Status) -> str:
+        """Return in plain words what a status says of a number of this table."""
+        level = f"{100 * self.confidence:g} %"
+        return {
+            Status.estimated: (
+                f"noise was added; the interval holds the true count with probability {level}"
+                if self.errors is not None
+                else "the count was perturbed; how far it may be off is not published"
+            ),
+            Status.unreliable: f"noise dominates: the {level} interval reaches zero",
+            Status.withheld: "withheld",
+            Status.impossible: "a combination that cannot be: exactly zero",
+        }[status]
+
+    def small_print(self) -> tuple[str, ...]:
+        """Return the notes, and the meaning of every status that occurs."""
+        occurring = set(np.unique(self._status).tolist())
+        return (*self.notes, *(f"{s.value}: {self.meaning(s)}" for s in Status if s in occurring))
+
+
+def told_apart(names: Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
+    """Return the names, each used once: one that is taken already gets a number.
+
+    >>> told_apart(["age", "age", "sex", "COUNT"], taken=["COUNT"])
+    ['age', 'age_2', 'sex', 'COUNT_2']
+    """
+    given = list(names)
+    # A numbered name must not take the place of one that comes as it is.
+    used, reserved = set(taken), set(given)
+    found = []
+    for name in given:
+        unique, turn = name, 1
+        while unique in used or (turn > 1 and unique in reserved):
+            turn += 1
+            unique = f"{name}_{turn}"
+        used.add(unique)
+        found.append(unique)
+    return found
+
+
+def plain_number(value: float) -> str:
+    """Return a number as decimal digits without an exponent, which reads back to the same float.
+
+    >>> plain_number(1e-7), plain_number(12.0), plain_number(3)
+    ('0.0000001', '12.0', '3')
+    """
+    text = repr(value)
+    return text if "e" not in text else np.format_float_positional(value, trim="0")

@@ -1,0 +1,251 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabulary.core.domain import Domain
+from tabulary.core.privacy import ZCDP, PureDP
+from tabulary.core.table import Table
+from tabulary.errors import InvalidTable, PublicError
+from tabulary.infer import independence
+from tabulary.planning import SimulatedErrors, plan
+from tabulary.release import ReleasedTable
+from tabulary.release.cutting import cut
+from tabulary.release.exchange import (
+    Provenance,
+    counts_from_document,
+    document_bytes,
+    table_document,
+    table_from_document,
+)
+from tests.unit.release.releases import PEOPLE
+
+DOMAIN = Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "region": ["N", "S", "W"]})
+PLAN = plan(DOMAIN, "[sex age region]", privacy=ZCDP("1/8"), mechanism="residual")
+ZEROS_PLAN = plan(PEOPLE, "[sex age job]", privacy=PureDP(1), mechanism="cells")
+SOURCE = Provenance("census", "2026", "fixed", "a promise")
+
+
+def answered(planned, by, where=None, keep=None):
+    """A table of a plan as a builder would cut it, and its document as a client would read it."""
+    margin = planned.domain.margin((*by, *(where or {})))
+    domain = planned.domain.project(margin)
+    shown = np.arange(domain.size).reshape(domain.shape) * ~domain.impossible(margin)
+    whole = ReleasedTable(Table(domain, shown if planned.whole else shown / 7), planned.error_of(margin))
+    table = cut(whole, by, where or {}, keep or {})
+    question = {"by": list(by), "where": where or {}, "keep": keep or {}}
+    document = table_document(table, replace(SOURCE, plan=planned.digest()), question)
+    return table, json.loads(document_bytes(document))
+
+
+def perturbed(counts=((12, 3), (40, 0)), minimum=5):
+    """A document of counts that are not differentially private, some of them withheld."""
+
+    class Published:
+        domain = Domain({"a": "xy", "b": "xy"})
+
+    Published.counts = np.ma.masked_less(np.array(counts), minimum)
+    source = Provenance("census", "2026", "cell-key", "NOT private", perturbation={"keys": 256})
+    return json.loads(
+        document_bytes(table_document(Published, source, {"by": ["a", "b"], "where": {}, "keep": {}}))
+    )
+
+
+@st.composite
+def questions(draw):
+    order = draw(st.permutations(DOMAIN.attributes))
+    taken = draw(st.integers(0, 3))
+    by, rest = order[:taken], order[taken:]
+    where = {a: draw(st.sampled_from(DOMAIN.levels_of(a))) for a in rest if draw(st.booleans())}
+    keep = {
+        a: draw(st.lists(st.sampled_from(DOMAIN.levels_of(a)), min_size=1, unique=True))
+        for a in by
+        if draw(st.booleans())
+    }
+    return tuple(by), where, keep
+
+
+@given(questions())
+def test_a_table_reads_back_from_its_document_to_the_last_digit(question):
+    table, document = answered(PLAN, *question)
+    read = table_from_document(document, PLAN)
+    assert read.domain == table.domain
+    assert np.array_equal(read.counts, table.counts)
+    assert np.array_equal(read.standard_errors, table.standard_errors)
+    for stated, known in zip(read.interval(0.9), table.interval(0.9), strict=True):
+        assert np.array_equal(stated, known)
+    assert np.array_equal(read.covariance.dense(), table.covariance.dense())
+
+
+def test_a_test_of_the_read_table_is_the_test_of_the_served_one():
+    table, document = answered(PLAN, ("age", "region"), {"sex": "F"})
+    assert independence(table_from_document(document, PLAN)) == independence(table)
+
+
+@pytest.mark.parametrize("where", [{}, {"age": "0-14"}, {"sex": "M"}])
+def test_impossible_cells_stay_impossible(where):
+    by = tuple(a for a in ("job", "age", "sex") if a not in where)
+    table, document = answered(ZEROS_PLAN, by, where)
+    read = table_from_document(document, ZEROS_PLAN)
+    assert table.domain.impossible(by).any()
+    assert np.array_equal(read.domain.impossible(by), table.domain.impossible(by))
+    assert read.counts.dtype.kind == "i"
+
+
+def test_chosen_levels_keep_their_impossible_cells():
+    table, document = answered(ZEROS_PLAN, ("age", "job"), keep={"age": ["0-14", "65+"]})
+    assert document["impossible"] == [1]
+    assert table_from_document(document, ZEROS_PLAN).domain == table.domain
+
+
+def test_a_part_in_which_nothing_is_possible_is_all_zeros():
+    where = {"job": "paid, or self"}
+    table, document = answered(ZEROS_PLAN, ("age",), where, {"age": ["0-14"]})
+    assert table_from_document(document, ZEROS_PLAN).counts.tolist() == [0]
+    assert table.standard_errors.tolist() == [0.0]
+
+
+def test_simulated_errors_are_taken_as_stated():
+    errors = SimulatedErrors(np.array([[1.5, 0.7], [0.5, 0.0]]), np.array([[3.1, 1.3], [1.0, 0.0]]))
+    domain = Domain({"a": "xy", "b": "xy"}, [{"a": "y", "b": "y"}])
+    table = ReleasedTable(Table(domain, [[0.1, 2.7], [31.4, 0.0]]), errors)
+    source = replace(SOURCE, plan=PLAN.digest(), reconstructed=True)
+    document = table_document(table, source, {"by": ["a", "b"], "where": {}, "keep": {}})
+    read = table_from_document(json.loads(document_bytes(document)))
+    assert document["errors"] == "simulated"
+    assert read.covariance is None
+    assert np.array_equal(read.standard_errors, table.standard_errors)
+    assert np.allclose(read.half_widths(0.95), table.half_widths(0.95), rtol=1e-12)
+    assert read.domain.impossible(read.margin).tolist() == [[False, False], [False, True]]
+
+
+def test_the_document_says_where_the_table_comes_from_and_nothing_of_the_call():
+    _, document = answered(PLAN, ("sex",))
+    assert set(document) == {
+        *("schema", "dataset", "version", "method", "question", "variables", "impossible", "count"),
+        *("standard_error", "lower_95", "upper_95", "errors", "plan", "reconstructed", "perturbation"),
+        "promise",
+    }
+    assert (document["dataset"], document["version"], document["plan"]) == ("census", "2026", PLAN.digest())
+
+
+def test_labels_are_shown_where_there_are_any():
+    table, _ = answered(PLAN, ("sex", "age"))
+    document = table_document(table, SOURCE, {}, {"sex": "Sex at birth"})
+    assert [v["label"] for v in document["variables"]] == ["Sex at birth", "age"]
+
+
+def test_cells_are_flat_with_the_last_attribute_fastest():
+    table, document = answered(PLAN, ("age", "sex"))
+    assert document["count"] == [float(table[a, s]) for a in DOMAIN.levels_of("age") for s in "FM"]
+
+
+def test_a_withheld_count_is_null_and_nothing_of_it_is_there():
+    document = perturbed()
+    assert document["count"] == [12, None, 40, None]
+    assert document["standard_error"] is None
+    assert document["errors"] == "unknown"
+    domain, counts = counts_from_document(document)
+    assert domain.attributes == ("a", "b")
+    assert counts.tolist() == [[12, None], [40, None]]
+    assert not counts.data[counts.mask].any()
+
+
+def test_counts_without_a_law_are_no_released_table():
+    with pytest.raises(InvalidTable, match="not differentially private"):
+        table_from_document(perturbed())
+    with pytest.raises(InvalidTable, match="are known"):
+        counts_from_document(answered(PLAN, ("sex",))[1])
+
+
+def test_only_the_plan_that_is_named_explains_the_errors():
+    _, document = answered(PLAN, ("sex",))
+    for wrong in (None, plan(DOMAIN, "[sex age region]", privacy=ZCDP("1/4"), mechanism="residual")):
+        with pytest.raises(InvalidTable, match="follow from the plan"):
+            table_from_document(document, wrong)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "tabulary-table/2"},
+        {"extra": 1},
+        {"count": None},
+        {"count": [1.0]},
+        {"count": [1.0, float("nan")]},
+        {"count": [1.0, float("inf")]},
+        {"count": [1.0, None]},
+        {"count": [1.0, "2"]},
+        {"count": [1, True]},
+        {"count": [10**400, 1]},
+        {"count": [10**30, 1]},
+        {"standard_error": None},
+        {"standard_error": [1.0, 1.0]},
+        {"standard_error": [0.0, 0.0]},
+        {"upper_95": [0.0, 0.0]},
+        {"errors": "guessed"},
+        {"impossible": [0]},
+        {"question": {"by": ["sex"]}},
+        {"question": {"by": ["sex"], "where": {"age": "9"}, "keep": {}}},
+        {"question": {"by": ["sex"], "where": {"age": 3}, "keep": {}}},
+        {"question": {"by": ["sex"], "where": {}, "keep": {"sex": "F"}}},
+        {"question": {"by": ["job"], "where": {}, "keep": {}}},
+        {"question": {"by": ["age"], "where": {}, "keep": {}}},
+        {"variables": []},
+        {"variables": [{"name": "sex", "label": "sex", "levels": ["F", 3]}]},
+        {"variables": [{"name": "sex", "label": "sex", "levels": ["M", "F"]}]},
+        {"variables": [{"name": "sex", "levels": ["F", "M"]}]},
+    ],
+    ids=str,
+)
+def test_a_document_that_was_changed_is_refused(change):
+    _, document = answered(PLAN, ("sex",))
+    with pytest.raises(InvalidTable):
+        table_from_document({**document, **change}, PLAN)
+
+
+@pytest.mark.parametrize("name", ["count", "plan", "promise", "impossible"])
+def test_a_document_that_lacks_a_field_is_refused(name):
+    _, document = answered(PLAN, ("sex",))
+    del document[name]
+    with pytest.raises(InvalidTable):
+        table_from_document(document, PLAN)
+
+
+@pytest.mark.parametrize("document", [None, [], "table", 3, {}])
+def test_what_is_no_document_is_refused(document):
+    with pytest.raises(InvalidTable):
+        table_from_document(document, PLAN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"count": [1, 2, 3]},
+        {"count": [1, 2, 3, 4.5]},
+        {"count": [1, 2, 3, True]},
+        {"count": [1, 2, 3, 10**30]},
+        {"impossible": [4]},
+        {"impossible": ["0"]},
+        {"impossible": [0]},
+        {"variables": [{"name": "a", "label": "a", "levels": ["x", "y"]}] * 2},
+    ],
+    ids=str,
+)
+def test_perturbed_counts_that_cannot_be_are_refused(change):
+    with pytest.raises(PublicError):
+        counts_from_document({**perturbed(), **change})
+
+
+def test_simulated_errors_that_cannot_be_are_refused():
+    domain = Domain({"a": "xy"})
+    table = ReleasedTable(Table(domain, [1.0, 2.0]), SimulatedErrors(np.ones(2), np.ones(2)))
+    document = table_document(
+        table, replace(SOURCE, reconstructed=True), {"by": ["a"], "where": {}, "keep": {}}
+    )
+    for change in ({"standard_error": [-1.0, 1.0]}, {"upper_95": [0.0, 3.0]}, {"lower_95": [-9.0, 1.0]}):
+        with pytest.raises(InvalidTable, match="not those of any table"):
+            table_from_document({**document, **change})
