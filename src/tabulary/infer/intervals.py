@@ -152,15 +152,15 @@ def interval(
     if minus is not None and per is not None:
         raise InvalidPlan("an interval is of a difference (minus) or of a ratio (per), not of both at once.")
     plain = table.table if isinstance(table, ReleasedTable) else table
-    weights = _weights(plain, of)
+    weights = selected_weights(plain, of)
     if minus is not None:
-        weights = weights - _weights(plain, minus)
+        weights = weights - selected_weights(plain, minus)
     if per is None and target == "records" and noise is None and _is_one_cell(weights):
         alone = _of_one_cell(table, weights, confidence)
         if alone is not None:
             return alone
     sums = _Sums(plain, shared_noise(table, noise), confidence, target)
-    return sums.ratio(weights, _weights(plain, per)) if per is not None else sums.total(weights)
+    return sums.ratio(weights, selected_weights(plain, per)) if per is not None else sums.total(weights)
 
 
 def intervals(
@@ -303,7 +303,7 @@ def check_interval(confidence: float, target: object) -> None:
         )
 
 
-def _weights(table: Table, selection: Selection) -> Floats:
+def selected_weights(table: Table, selection: Selection) -> Floats:
     """Return one weight for each cell: ones for the cells of the named levels, or the array that was given."""
     if isinstance(selection, Mapping):
         levels = {
