@@ -1,0 +1,1 @@
+"""The table builder: a service where people build their own tables, each of them protected."""

@@ -1,0 +1,101 @@
+"""A question as it arrives: in the query of an address, or as JSON."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from tabulary.builder.api.models import AskedMargin, AskedTable
+from tabulary.builder.problems import Problem
+from tabulary.core.domain import Domain
+from tabulary.errors import InvalidWorkload, listed
+from tabulary.workflows.answering.questions import Question
+
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question to a dataset, and whether it is for the linear estimate."""
+
+    question: Question
+    linear: bool = False
+
+
+def asked_in_json(domain: Domain, body: AskedMargin) -> Asked:
+    """Return the question of a JSON body; refuse what the domain does not have."""
+    linear = isinstance(body, AskedTable) and body.estimate == "linear"
+    return Asked(Question.asked(domain, body.by, body.where, body.keep), linear)
+
+
+def asked_in_query(domain: Domain, items: Collection[tuple[str, str]], *, known: Collection[str]) -> Asked:
+    """Return the question of a query: `by`, `where` and `keep` as often as needed, `estimate` once.
+
+    Read by hand: this is done for every table that is asked for, and checks of types by a library take longer than
+    all else.
+
+    >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
+    >>> asked_in_query(domain, [("by", "age"), ("where", "sex:F")], known=["by", "where"]).question
+    Question(by=('age',), where=(('sex', 'F'),), keep=())
+    """
+    by: list[str] = []
+    where: dict[str, str] = {}
+    keep: dict[str, list[str]] = {}
+    estimates: list[str] = []
+    refuse_unknown(items, known)
+    for name, value in items:
+        match name:
+            case "by":
+                by.append(value)
+            case "where":
+                attribute, level = _pair(domain, name, value)
+                if where.setdefault(attribute, level) != level:
+                    raise InvalidWorkload(
+                        f"'where' names two levels of {attribute!r}, and nobody is in both. Ask for a table by it."
+                    )
+            case "keep":
+                attribute, level = _pair(domain, name, value)
+                keep.setdefault(attribute, []).append(level)
+            case _:
+                estimates.append(value)
+    if estimates not in ([], ["published"], ["linear"]):
+        raise Problem(
+            422,
+            "invalid-request",
+            "the query parameter 'estimate' is 'published' or 'linear'. Nothing was counted.",
+        )
+    return Asked(Question.asked(domain, by, where, keep), estimates == ["linear"])
+
+
+def refuse_unknown(items: Collection[tuple[str, str]], known: Collection[str]) -> None:
+    """Refuse a query with a parameter that is not known: a filter with a slip of the pen must not count everybody."""
+    for name, _ in items:
+        if name not in known:
+            raise Problem(
+                422,
+                "invalid-request",
+                f"the query parameter {name[:_LONGEST_NAME]!r} is not known; {listed(known)} can be. Nothing was "
+                "counted.",
+            )
+
+
+def json_only(request: Request) -> None:
+    """Refuse a body that does not say that it is JSON."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Problem(
+            415, "unsupported-media-type", "Send the question as JSON, with Content-Type: application/json."
+        )
+
+
+def _pair(domain: Domain, parameter: str, value: str) -> tuple[str, str]:
+    """Return the attribute and the level of `attribute:level`; either may hold colons."""
+    place = value.find(":")
+    while place >= 0:
+        if value[:place] in domain.attributes:
+            return value[:place], value[place + 1 :]
+        place = value.find(":", place + 1)
+    raise InvalidWorkload(
+        f"{parameter!r} is an attribute and a level with a colon between them, and no attribute is named here. They "
+        f"are {listed(domain.attributes)}."
+    )

@@ -1,0 +1,294 @@
+"""What the custodian sees and does over HTTP: accounts, the ledger, tokens, usage, the key and the datasets.
+
+Names, budgets and costs; how often was asked, and never how many were counted.
+"""
+
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.routing import APIRoute
+
+from tabulary.builder.api.asking import json_only
+from tabulary.builder.api.custodian_models import (
+    AccountList,
+    AccountModel,
+    EntryList,
+    EntryModel,
+    EntryPage,
+    HeadModel,
+    HeldDataset,
+    HeldDatasetList,
+    KeyModel,
+    MadeToken,
+    NamedPage,
+    NewAccount,
+    NewToken,
+    TokenId,
+    TokenList,
+    TokenModel,
+    TokenPage,
+    UsageList,
+    UsageModel,
+    UsagePage,
+)
+from tabulary.builder.api.describing import ALWAYS, BAD_BODY, Responses
+from tabulary.builder.api.describing import _problem as problem_answer
+from tabulary.builder.api.models import NeighboursModel
+from tabulary.builder.problems import Problem
+from tabulary.builder.security import custodian
+from tabulary.builder.service import Dataset, Service
+from tabulary.core.privacy import Neighbours
+from tabulary.errors import InvalidPrivacy, LedgerError
+from tabulary.ledger import Account, Amount, Entry, Head, Ledger
+from tabulary.workflows.answering.answers import Method
+
+_Item = TypeVar("_Item")
+
+
+def _refusals(**more: str) -> Responses:
+    """Return the refusals that all routes share, and those of one, each by `_` and its status."""
+    refused = {
+        "_401": "No token, or one that is not good.",
+        "_403": "The token is not a custodian's.",
+        **more,
+    }
+    return {**ALWAYS, **{int(status[1:]): problem_answer(words) for status, words in refused.items()}}
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _ledger(request: Request) -> Ledger:
+    ledger = _service(request).ledger
+    if ledger is None:
+        raise Problem(404, "no-ledger", "Nothing costs privacy budget here, so this service keeps no ledger.")
+    return ledger
+
+
+_Served = Annotated[Service, Depends(_service)]
+_Books = Annotated[Ledger, Depends(_ledger)]
+_NO_LEDGER = "This service keeps no ledger."
+
+
+class _Guarded(APIRoute):
+    """A route that looks at the token first: of a stranger's request not even the body is read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what serves a request."""
+        handler = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            await custodian(request)
+            return await handler(request)
+
+        return guarded
+
+
+# The dependency is for the description of the API; by the time it is asked, the token was looked at.
+router = APIRouter(
+    prefix="/api/custodian", tags=["custodian"], dependencies=[Depends(custodian)], route_class=_Guarded
+)
+
+
+@router.get("/accounts", responses=_refusals(_404=_NO_LEDGER))
+def list_accounts(request: Request, books: _Books, page: Annotated[NamedPage, Query()]) -> AccountList:
+    """List the accounts: what each may spend, has spent and has left, and the end of its chain."""
+    named = {each.name: each for each in books.accounts()}
+    names, further = _page(request, _after(list(named), page.after), page.size, str)
+    return AccountList(items=[_account(named[name]) for name in names], next=further)
+
+
+@router.post(
+    "/accounts",
+    status_code=201,
+    dependencies=[Depends(json_only)],
+    responses={**_refusals(_404=_NO_LEDGER, _409="There is an account of that name."), **BAD_BODY},
+)
+def open_account(books: _Books, asked: NewAccount) -> AccountModel:
+    """Open an account, an analyst's for example. Its budget and neighbouring relation stand for good."""
+    try:
+        budget = asked.budget.privacy()
+        neighbours = Neighbours(asked.neighbours.relation, asked.neighbours.records)
+        return _account(books.create_account(asked.name, budget, neighbours))
+    except InvalidPrivacy as error:
+        raise Problem(422, "invalid-privacy", f"{error} No account was opened.") from None
+    except LedgerError:
+        # Looked for afterwards: of two who open the same account at once, the second learns it here.
+        if asked.name in _names(books):
+            raise Problem(
+                409,
+                "account-exists",
+                f"There is an account {asked.name!r}, and its budget stands for good. Choose another name.",
+            ) from None
+        raise
+
+
+@router.get("/ledger", responses=_refusals(_404="This service keeps no ledger, or no such account in it."))
+def list_entries(request: Request, books: _Books, page: Annotated[EntryPage, Query()]) -> EntryList:
+    """List the debits of an account in order, checked against its chain, and the end of the chain."""
+    if page.account not in _names(books):
+        raise Problem(404, "no-such-account", f"There is no account {page.account!r} in the ledger.")
+    account = books.account(page.account)
+    entries = account.entries()
+    shown, further = _page(request, entries[page.after :], page.size, lambda entry: entry.number)
+    # Of the same moment as the entries, which others may add to in between.
+    head = entries[-1].head if entries else Head(account.name, 0, account.digest)
+    return EntryList(
+        ledger=books.identity,
+        account=account.name,
+        head=_head(head),
+        items=[_entry(each) for each in shown],
+        next=further,
+    )
+
+
+@router.get("/tokens", responses=_refusals())
+def list_tokens(request: Request, service: _Served, page: Annotated[TokenPage, Query()]) -> TokenList:
+    """List the tokens in the order in which they were made, expired and revoked ones too; never their text."""
+    found = service.state.tokens.list(after=page.after, size=page.size + 1)
+    shown, further = _page(request, found, page.size, lambda token: token.id)
+    return TokenList(items=[TokenModel.model_validate(each) for each in shown], next=further)
+
+
+@router.post(
+    "/tokens",
+    status_code=201,
+    dependencies=[Depends(json_only)],
+    responses={**_refusals(), **BAD_BODY},
+)
+def make_token(service: _Served, asked: NewToken) -> MadeToken:
+    """Make a token and show its text, once. An analyst's needs an account that pays."""
+    if asked.account is not None:
+        _refuse_as_payer(service, asked.account)
+    token, text = service.state.tokens.add(asked.name, asked.role, asked.account, asked.days)
+    return MadeToken(token=TokenModel.model_validate(token), text=text)
+
+
+@router.delete("/tokens/{id}", status_code=204, responses=_refusals(_404="There is no such token."))
+def revoke_token(service: _Served, id: TokenId) -> None:  # noqa: A002 - the name in the address
+    """Revoke a token, at once and for good. What it was good for before stays in the list."""
+    if not service.state.tokens.revoke(id):
+        raise Problem(404, "no-such-token", "There is no token with this id.")
+
+
+@router.get("/usage", responses=_refusals())
+def list_usage(request: Request, service: _Served, page: Annotated[UsagePage, Query()]) -> UsageList:
+    """List how many requests there were by day, dataset, kind, outcome and caller."""
+    found = service.state.usage.read(dataset=page.dataset, after=page.after, size=page.size + 1)
+    shown, further = _page(request, found, page.size, lambda row: row.number or 0)
+    return UsageList(items=[UsageModel.model_validate(each) for each in shown], next=further)
+
+
+@router.get("/key", responses=_refusals())
+def get_key(service: _Served) -> KeyModel:
+    """Name the secret key: compare it with the one that was written down when the service was set up."""
+    return KeyModel(fingerprint=service.key_fingerprint)
+
+
+@router.get("/datasets", responses=_refusals())
+def list_held_datasets(
+    request: Request, service: _Served, page: Annotated[NamedPage, Query()]
+) -> HeldDatasetList:
+    """List the datasets: the version that is served, the plan behind it and the account that pays."""
+    names, further = _page(request, _after(list(service.datasets), page.after), page.size, str)
+    return HeldDatasetList(items=[held_dataset(service.datasets[name]) for name in names], next=further)
+
+
+def _refuse_as_payer(service: Service, account: str) -> None:
+    if account in {dataset.account for dataset in service.datasets.values()}:
+        raise Problem(
+            422,
+            "not-a-payer",
+            f"The account {account!r} is that of a dataset. An analyst needs an account of their own. No token "
+            "was made.",
+        )
+    if service.ledger is None or account not in _names(service.ledger):
+        raise Problem(
+            422,
+            "no-such-account",
+            f"There is no account {account!r} in the ledger. Open it first. No token was made.",
+        )
+
+
+def _names(books: Ledger) -> set[str]:
+    # Looked up here: that an account is missing and that the ledger is are one kind of error in the ledger.
+    return {each.name for each in books.accounts()}
+
+
+def _after(names: Sequence[str], after: str | None) -> Sequence[str]:
+    if after is None:
+        return names
+    return names[names.index(after) + 1 :] if after in names else ()
+
+
+def _page(
+    request: Request, found: Sequence[_Item], size: int, place: Callable[[_Item], str | int]
+) -> tuple[Sequence[_Item], str | None]:
+    """Return a page and the address of the next one, if more was found than the page holds.
+
+    The address has no host: a proxy may call it by another name.
+    """
+    page = found[:size]
+    if len(found) <= size:
+        return page, None
+    address = request.url.include_query_params(after=place(page[-1]))
+    return page, f"{address.path}?{address.query}"
+
+
+def _account(account: Account) -> AccountModel:
+    balance = account.balance()
+    return AccountModel(
+        name=account.name,
+        budget=_exact(balance.budget),
+        spent=_exact(balance.spent),
+        remaining=_exact(balance.remaining),
+        neighbours=_neighbours(account.neighbours),
+        head=_head(account.head()),
+    )
+
+
+def _entry(entry: Entry) -> EntryModel:
+    return EntryModel(
+        number=entry.number,
+        cost=_exact(Amount.of(entry.cost)),
+        neighbours=_neighbours(entry.neighbours),
+        purpose=entry.purpose,
+        plan=entry.plan_digest,
+        at=entry.at,
+        previous=entry.previous,
+        digest=entry.digest,
+    )
+
+
+def held_dataset(dataset: Dataset) -> HeldDataset:
+    """Return a dataset as the custodian sees it."""
+    answers = dataset.answers
+    # The tables of other methods have a plan each, or none.
+    plan = answers.plan_of(()) if answers.method is Method.fixed else None
+    return HeldDataset(
+        id=dataset.name,
+        title=dataset.title,
+        method=answers.method.value,
+        version=answers.version,
+        account=dataset.account,
+        plan=None if plan is None else plan.digest(),
+    )
+
+
+def _exact(amount: Amount) -> dict[str, str]:
+    exact: dict[str, str] = json.loads(amount.to_text())
+    return exact
+
+
+def _head(head: Head) -> HeadModel:
+    return HeadModel(entries=head.entries, digest=head.digest)
+
+
+def _neighbours(neighbours: Neighbours) -> NeighboursModel:
+    return NeighboursModel(
+        relation=neighbours.relation, records=neighbours.records, sensitive=list(neighbours.sensitive)
+    )

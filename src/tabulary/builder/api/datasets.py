@@ -1,0 +1,139 @@
+"""The routes of datasets: which there are, what is public about each, and the plan behind its tables."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tabulary.builder.api.answering import Answering
+from tabulary.builder.api.asking import asked_in_query, refuse_unknown
+from tabulary.builder.api.describing import NOT_MODIFIED, REFUSED, UNKNOWN, DatasetName, operation
+from tabulary.builder.api.models import DatasetDetails, DatasetList, Health, PlanModel
+from tabulary.builder.problems import Problem
+from tabulary.builder.service import Dataset
+from tabulary.core.domain import Margin
+from tabulary.core.privacy import describe_privacy
+from tabulary.release.exchange import document_bytes
+from tabulary.workflows.answering.answers import Method
+
+LARGEST_PAGE = 1_000
+
+
+class Paging(BaseModel):
+    """Which part of a list is wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    page: Annotated[int, Field(ge=1, le=1_000_000, description="Which page; the first is 1.")] = 1
+    size: Annotated[int, Field(ge=1, le=LARGEST_PAGE, description="How many to a page.")] = 100
+
+
+def add_datasets(app: FastAPI, answering: Answering) -> None:
+    """Add the routes of datasets."""
+    health = b'{"status":"ok"}'
+
+    @app.get("/api/health", **operation("datasets", "get_health", "Whether the service answers", Health, {}))
+    async def get_health() -> Response:
+        """Tell that the service answers."""
+        return Response(health, headers={"Cache-Control": "no-store"}, media_type="application/json")
+
+    @app.get("/api/datasets", **operation("datasets", "list_datasets", "The datasets", DatasetList, {}))
+    async def list_datasets(paging: Annotated[Paging, Query()]) -> Response:
+        """List the datasets, a page at a time."""
+        datasets = list(answering.service.datasets.values())
+        page, size = paging.page, paging.size
+        more = page * size < len(datasets)
+        document = {
+            "items": [_line(dataset) for dataset in datasets[(page - 1) * size : page * size]],
+            "page": page,
+            "size": size,
+            "total": len(datasets),
+            "next": f"/api/datasets?page={page + 1}&size={size}" if more else None,
+        }
+        return Response(document_bytes(document), media_type="application/json")
+
+    @app.get(
+        "/api/datasets/{id}",
+        **operation("datasets", "get_dataset", "A dataset", DatasetDetails, {**UNKNOWN, **NOT_MODIFIED}),
+    )
+    async def get_dataset(request: Request, name: DatasetName) -> Response:
+        """Tell all that is public about a dataset: its attributes, which tables may be asked for, what is promised."""
+        refuse_unknown(request.query_params.multi_items(), ())
+        dataset = answering.dataset(name)
+        return await answering.document(request, dataset, "details", lambda: _details(dataset))
+
+    @app.get(
+        "/api/datasets/{id}/plan",
+        **operation(
+            "datasets",
+            "get_plan",
+            "The plan behind a table",
+            PlanModel,
+            {**UNKNOWN, **NOT_MODIFIED, **REFUSED},
+            query=("by",),
+        ),
+    )
+    async def get_plan(request: Request, name: DatasetName) -> Response:
+        """Give the plan behind a table: what is measured, at what scale, with what noise. Reads no data.
+
+        It is all that is needed to know the law of the errors, and to check what is promised. Of a dataset with fixed
+        answers it is the plan of all its tables together.
+        """
+        dataset = answering.dataset(name)
+        domain, items = dataset.answers.domain, request.query_params.multi_items()
+        margin = asked_in_query(domain, items, known=("by",)).question.margin(domain)
+        dataset.answers.universe.refuse(margin)
+        # All tables of a dataset with fixed answers have one plan, which is written once.
+        wanted = () if dataset.answers.method is Method.fixed else margin
+        return await answering.document(request, dataset, ("plan", wanted), lambda: _plan(dataset, wanted))
+
+
+def _line(dataset: Dataset) -> dict[str, object]:
+    method = dataset.answers.method
+    return {
+        "id": dataset.name,
+        "title": dataset.title,
+        "description": dataset.description,
+        "method": method.value,
+        "version": dataset.answers.version,
+        "differentially_private": method is not Method.cell_key,
+    }
+
+
+def _details(dataset: Dataset) -> dict[str, object]:
+    answers, domain = dataset.answers, dataset.answers.domain
+    # The total may always be asked for, and tells what any table costs and what one person can change.
+    plan = answers.plan_of(())
+    return {
+        **_line(dataset),
+        "variables": [
+            {
+                "name": name,
+                "label": variable.label,
+                "description": variable.description,
+                "levels": list(domain.levels_of(name)),
+                "names": dict(variable.levels),
+            }
+            for name, variable in dataset.variables.items()
+        ],
+        "structural_zeros": domain.describe()["structural_zeros"],
+        "universe": answers.universe.describe(),
+        "promise": answers.promise.describe(),
+        "privacy": None if plan is None else describe_privacy(plan.privacy),
+        "neighbours": None if plan is None else plan.describe()["neighbours"],
+        "plan": plan.digest() if plan is not None and answers.method is Method.fixed else None,
+    }
+
+
+def _plan(dataset: Dataset, margin: Margin) -> dict[str, object]:
+    plan = dataset.answers.plan_of(margin)
+    if plan is None:
+        raise Problem(
+            404,
+            "no-plan",
+            f"{dataset.name!r} is protected by the method {dataset.answers.method.value!r}, which has no plan: it is "
+            "not differentially private.",
+        )
+    return plan.describe()

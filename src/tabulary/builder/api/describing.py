@@ -1,0 +1,151 @@
+"""What the OpenAPI description says of every route: its answers, its problems and its parameters."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Path
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from tabulary.builder.api.formats import FORMATS
+from tabulary.builder.api.models import Problem
+from tabulary.builder.problems import MEDIA_TYPE
+from tabulary.builder.service import Dataset
+
+DatasetName = Annotated[str, Path(alias="id", description="The name of the dataset, as in the list of them.")]
+FormatName = Annotated[
+    str, Path(alias="format", description="The format of the table.", json_schema_extra={"enum": [*FORMATS]})
+]
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def _problem(description: str, *headers: str) -> dict[str, Any]:
+    return {
+        "description": description,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        **({"headers": {name: {"schema": {"type": "string"}} for name in headers}} if headers else {}),
+    }
+
+
+ALWAYS: Responses = {
+    422: _problem("A parameter is not known, or is not what it should be."),
+    429: _problem("Too many requests, or too many wrong tokens.", "Retry-After"),
+    500: _problem("An unexpected error, of which nothing is told."),
+    503: _problem("The ledger or the state does not answer.", "Retry-After"),
+}
+UNKNOWN: Responses = {404: _problem("There is no such dataset, plan or format.")}
+NOT_MODIFIED: Responses = {
+    304: {"description": "The caller has the answer already: If-None-Match names its tag."}
+}
+REFUSED: Responses = {403: _problem("The public rules of the dataset do not allow the table.")}
+PAID: Responses = {
+    **UNKNOWN,
+    401: _problem("Questions to this dataset cost, and nobody is named who pays.", "WWW-Authenticate"),
+    403: _problem("The public rules do not allow the table, or the budget cannot pay for it."),
+}
+BAD_BODY: Responses = {
+    400: _problem("The body cannot be read."),
+    413: _problem("The body is too large."),
+    415: _problem("The body is not JSON."),
+}
+NOT_ACCEPTABLE: Responses = {406: _problem("No format that Accept names.")}
+
+BEARER = "token"
+"""What the security scheme is called."""
+
+OPTIONAL_TOKEN: dict[str, Any] = {"security": [{}, {BEARER: []}]}
+"""A token is needed only where questions cost."""
+
+_FORMS = {
+    "by": "An attribute of the table; as often as needed, in the order in which they are to stand. None: the total.",
+    "where": "Only those in this level, as `attribute:level`; once for an attribute.",
+    "keep": "A level that is shown of an attribute of the table, as `attribute:level`; as often as needed.",
+}
+_ESTIMATE = "What the dataset publishes, or the unbiased linear estimate that tests need."
+
+
+def operation(
+    tag: str,
+    name: str,
+    summary: str,
+    answer: type[BaseModel] | None,
+    responses: Responses,
+    *,
+    query: tuple[str, ...] = (),
+    other_formats: bool = False,
+    priced: bool = False,
+) -> dict[str, Any]:
+    """Return how a route is described, for FastAPI.
+
+    The answers are written by hand, as bytes, and the query is read by hand, so both are told here.
+    """
+    fine: dict[str, Any] = {"description": "The answer."}
+    if answer is not None:
+        fine["model"] = answer
+    if other_formats:
+        others = [each.media_type for each in FORMATS.values() if each.media_type != "application/json"]
+        fine["content"] = {media: {"schema": _kind(media)} for media in others}
+    return {
+        "operation_id": name,
+        "tags": [tag],
+        "summary": summary,
+        "response_class": Response,
+        "response_model": None,
+        "responses": {200: fine, **ALWAYS, **responses},
+        "openapi_extra": {
+            **({"parameters": [_parameter(each) for each in query]} if query else {}),
+            **(OPTIONAL_TOKEN if priced else {}),
+        },
+    }
+
+
+def _kind(media_type: str) -> dict[str, Any]:
+    """Return what a body is to a client: an object where the media type says JSON (RFC 6839), else bytes."""
+    return {"type": "object"} if media_type.endswith("+json") else {"type": "string", "format": "binary"}
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    if name == "estimate":
+        schema: dict[str, Any] = {"type": "string", "enum": ["published", "linear"], "default": "published"}
+        return {"name": name, "in": "query", "required": False, "description": _ESTIMATE, "schema": schema}
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "description": _FORMS[name],
+        "style": "form",
+        "explode": True,
+        "schema": {"type": "array", "items": {"type": "string"}},
+    }
+
+
+def described(document: dict[str, Any], datasets: Sequence[Dataset]) -> dict[str, Any]:
+    """Return the description of the service, with what FastAPI does not say: the problem, and examples that work."""
+    components = document.setdefault("components", {})
+    components.setdefault("securitySchemes", {}).setdefault(BEARER, {"type": "http", "scheme": "bearer"})
+    components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema(
+        ref_template="#/components/schemas/{model}"
+    )
+    examples = _examples(datasets)
+    for path, operations in document["paths"].items():
+        if "/datasets/{id}" in path:
+            for parameter in (p for each in operations.values() for p in each.get("parameters", ())):
+                if found := examples.get(parameter["name"]):
+                    parameter["schema"]["examples"] = found
+    return document
+
+
+def _examples(datasets: Sequence[Dataset]) -> dict[str, list[Any]]:
+    """Return parameters that make a question to the first dataset."""
+    if not datasets:
+        return {}
+    domain = datasets[0].answers.domain
+    first, *others = domain.attributes
+    filters = [f"{other}:{domain.levels_of(other)[0]}" for other in others[:1]]
+    return {
+        "id": [dataset.name for dataset in datasets],
+        "by": [[first]],
+        "where": [filters] if filters else [],
+        "keep": [[f"{first}:{domain.levels_of(first)[0]}"]],
+    }

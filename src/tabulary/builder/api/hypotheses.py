@@ -1,0 +1,123 @@
+"""Tests of a table that know its noise: independence of two attributes, and the difference of two cells."""
+
+from fastapi import Depends, FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tabulary.builder.api.answering import Answering, answer_to, payer_of
+from tabulary.builder.api.asking import Asked, json_only, refuse_unknown
+from tabulary.builder.api.describing import BAD_BODY, PAID, DatasetName, operation
+from tabulary.builder.api.models import AskedTest, Verdict
+from tabulary.builder.service import Dataset
+from tabulary.core.domain import Domain
+from tabulary.errors import InvalidNoise, InvalidWorkload, TooManyCells
+from tabulary.infer import independence
+from tabulary.infer.difference import ASSUMED, difference
+from tabulary.release import ReleasedTable
+from tabulary.workflows.answering.questions import Question
+
+MOST_CELLS = 400
+"""The most cells of a test of independence: its time grows with their cube, and 400 take a second or two."""
+
+
+def add_tests(app: FastAPI, answering: Answering) -> None:
+    """Add the routes of tests."""
+
+    @app.post(
+        "/api/datasets/{id}/tests",
+        dependencies=[Depends(json_only)],
+        **operation("tests", "test_table", "Test a table", Verdict, {**PAID, **BAD_BODY}, priced=True),
+    )
+    async def test_table(request: Request, name: DatasetName, body: AskedTest) -> Response:
+        """Test whether two attributes are independent, or how far two cells are apart, given the noise of the table.
+
+        The test is made of the linear estimate, whose noise has a known law. Nothing is simulated: the same question
+        has the same answer. Where questions cost, a test costs what its table does, which is free from then on.
+        """
+        dataset = answering.dataset(name)
+        refuse_unknown(request.query_params.multi_items(), ())
+        payer = await payer_of(request, dataset)
+        asked = asked_test(dataset.answers.domain, body)
+        # In the order of the table, so that one cell is one question however it is written.
+        cells = [{a: cell[a] for a in asked.question.by if a in cell} for cell in body.cells or ()]
+        return await answering.document(
+            request,
+            dataset,
+            ("test", body.test, asked, tuple(tuple(cell.items()) for cell in cells)),
+            lambda: tested(dataset, asked, cells, payer),
+            payer=payer,
+        )
+
+
+def asked_test(domain: Domain, body: AskedTest) -> Asked:
+    """Return the table that a test is made of; refuse, before anything is counted or paid, what cannot be tested."""
+    question = Question.asked(domain, body.by, body.where)
+    if body.test == "independence":
+        if len(question.by) != 2 or body.cells is not None:
+            raise InvalidWorkload(
+                "independence is between the two attributes of 'by', and takes no cells. Nothing was counted."
+            )
+        cells = domain.cells(question.by)
+        if cells > MOST_CELLS:
+            raise TooManyCells(
+                f"a test of independence of {cells:,} cells takes too long here; the most is {MOST_CELLS:,}. "
+                "Nothing was counted. Ask for the table with estimate=linear and test it with "
+                "tabulary.infer.independence."
+            )
+    else:
+        if body.cells is None or len(body.cells) != 2:
+            raise InvalidWorkload("a difference is that of two 'cells'. Nothing was counted.")
+        for cell in body.cells:
+            if strangers := [a for a in cell if a not in question.by]:
+                raise InvalidWorkload(
+                    f"a cell names {strangers[0]!r}, which the table is not by. Nothing was counted."
+                )
+            for attribute, level in cell.items():
+                domain.code(attribute, level)
+    return Asked(question, linear=True)
+
+
+def tested(
+    dataset: Dataset, asked: Asked, cells: list[dict[str, str]], payer: str | None
+) -> dict[str, object]:
+    """Return the verdict of a test as plain data: on the difference of two cells, or on independence without any."""
+    if dataset.answers.plan_of(()) is None:
+        raise InvalidNoise(
+            f"no test can be made: {dataset.name!r} is protected by the method {dataset.answers.method.value!r}, and "
+            "the law of its errors is not known. Nothing was counted."
+        )
+    answer = answer_to(dataset, asked, payer)
+    assert isinstance(answer.table, ReleasedTable), "whatever has a plan is released"
+    assert answer.plan is not None, "a dataset with a plan answers with one"
+    return {
+        "dataset": dataset.name,
+        "version": dataset.answers.version,
+        "test": "difference" if cells else "independence",
+        "question": asked.question.describe(),
+        "plan": answer.plan.digest(),
+        **(_difference(answer.table, cells) if cells else _independence(answer.table)),
+    }
+
+
+def _independence(table: ReleasedTable) -> dict[str, object]:
+    found = independence(table)
+    return {
+        "p_value": found.p_value,
+        "assumed": list(found.assumed),
+        "statistic": found.statistic,
+        "degrees_of_freedom": found.degrees_of_freedom,
+    }
+
+
+def _difference(table: ReleasedTable, cells: list[dict[str, str]]) -> dict[str, object]:
+    first, second = cells
+    found = difference(table, first, second)
+    return {
+        "p_value": found.p_value,
+        "assumed": list(ASSUMED),
+        "cells": cells,
+        "estimate": found.estimate,
+        "standard_error": found.standard_error,
+        "lower_95": found.interval.lower,
+        "upper_95": found.interval.upper,
+    }

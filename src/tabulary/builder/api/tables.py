@@ -1,0 +1,180 @@
+"""The routes of tables: the tables themselves, and how accurate they will be."""
+
+from fastapi import Depends, FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tabulary.builder.api.answering import Answering
+from tabulary.builder.api.asking import Asked, asked_in_json, asked_in_query, json_only, refuse_unknown
+from tabulary.builder.api.describing import (
+    BAD_BODY,
+    NOT_ACCEPTABLE,
+    NOT_MODIFIED,
+    PAID,
+    REFUSED,
+    UNKNOWN,
+    DatasetName,
+    FormatName,
+    operation,
+)
+from tabulary.builder.api.formats import format_accepted, format_named
+from tabulary.builder.api.models import Accuracy, AskedMargin, AskedTable, TableModel
+from tabulary.builder.service import Dataset
+from tabulary.core.privacy import describe_privacy
+from tabulary.release.exchange import document_bytes
+
+TABLE = ("by", "where", "keep", "estimate")
+MARGIN = ("by", "where", "keep")
+
+
+def add_tables(app: FastAPI, answering: Answering) -> None:
+    """Add the routes of tables."""
+
+    @app.get(
+        "/api/datasets/{id}/tables",
+        **operation(
+            "tables",
+            "get_table",
+            "A table",
+            TableModel,
+            {**PAID, **NOT_MODIFIED, **NOT_ACCEPTABLE},
+            query=TABLE,
+            other_formats=True,
+            priced=True,
+        ),
+    )
+    async def get_table(request: Request, name: DatasetName) -> Response:
+        """Give a table in the format that the header Accept likes best, JSON without a wish.
+
+        The numbers are exact and agree with those of every other table of the dataset.
+        """
+        dataset = answering.dataset(name)
+        asked = asked_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
+        form = format_accepted(request.headers.get("accept", ""))
+        return await answering.table(request, dataset, asked, form)
+
+    @app.get(
+        "/api/datasets/{id}/tables.{format}",
+        **operation(
+            "tables",
+            "get_table_as",
+            "A table in the format of the suffix",
+            TableModel,
+            {**PAID, **NOT_MODIFIED},
+            query=TABLE,
+            other_formats=True,
+            priced=True,
+        ),
+    )
+    async def get_table_as(request: Request, name: DatasetName, suffix: FormatName) -> Response:
+        """Give a table in the format that the address names."""
+        form = format_named(suffix)
+        dataset = answering.dataset(name)
+        asked = asked_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
+        return await answering.table(request, dataset, asked, form)
+
+    @app.post(
+        "/api/datasets/{id}/tables",
+        dependencies=[Depends(json_only)],
+        **operation(
+            "tables",
+            "post_table",
+            "A table, asked for in JSON",
+            TableModel,
+            {**PAID, **BAD_BODY, **NOT_ACCEPTABLE},
+            other_formats=True,
+            priced=True,
+        ),
+    )
+    async def post_table(request: Request, name: DatasetName, body: AskedTable) -> Response:
+        """Give a table, the same as for GET."""
+        dataset = answering.dataset(name)
+        refuse_unknown(request.query_params.multi_items(), ())
+        asked = asked_in_json(dataset.answers.domain, body)
+        form = format_accepted(request.headers.get("accept", ""))
+        return await answering.table(request, dataset, asked, form)
+
+    @app.post(
+        "/api/datasets/{id}/tables.{format}",
+        dependencies=[Depends(json_only)],
+        **operation(
+            "tables",
+            "post_table_as",
+            "A table in the format of the suffix, asked for in JSON",
+            TableModel,
+            {**PAID, **BAD_BODY},
+            other_formats=True,
+            priced=True,
+        ),
+    )
+    async def post_table_as(
+        request: Request, name: DatasetName, suffix: FormatName, body: AskedTable
+    ) -> Response:
+        """Give a table in the format that the address names, the same as for GET."""
+        form = format_named(suffix)
+        dataset = answering.dataset(name)
+        refuse_unknown(request.query_params.multi_items(), ())
+        asked = asked_in_json(dataset.answers.domain, body)
+        return await answering.table(request, dataset, asked, form)
+
+    @app.get(
+        "/api/datasets/{id}/accuracy",
+        **operation(
+            "tables",
+            "get_accuracy",
+            "How accurate a table will be",
+            Accuracy,
+            {**UNKNOWN, **REFUSED},
+            query=MARGIN,
+        ),
+    )
+    async def get_accuracy(request: Request, name: DatasetName) -> Response:
+        """Tell the expected error of a table and what it would cost. Counts nobody and costs nothing."""
+        dataset = answering.dataset(name)
+        asked = asked_in_query(dataset.answers.domain, request.query_params.multi_items(), known=MARGIN)
+        return await _accuracy(dataset, asked)
+
+    @app.post(
+        "/api/datasets/{id}/accuracy",
+        dependencies=[Depends(json_only)],
+        **operation(
+            "tables",
+            "post_accuracy",
+            "How accurate a table will be, asked in JSON",
+            Accuracy,
+            {**UNKNOWN, **REFUSED, **BAD_BODY},
+        ),
+    )
+    async def post_accuracy(request: Request, name: DatasetName, body: AskedMargin) -> Response:
+        """Tell the expected error of a table and what it would cost, the same as for GET."""
+        dataset = answering.dataset(name)
+        refuse_unknown(request.query_params.multi_items(), ())
+        return await _accuracy(dataset, asked_in_json(dataset.answers.domain, body))
+
+
+async def _accuracy(dataset: Dataset, asked: Asked) -> Response:
+    document = await run_in_threadpool(accuracy_of, dataset, asked)
+    # Not to be kept: the price of a question falls to nothing once somebody paid it.
+    return Response(
+        document_bytes(document), headers={"Cache-Control": "no-store"}, media_type="application/json"
+    )
+
+
+def accuracy_of(dataset: Dataset, asked: Asked) -> dict[str, object]:
+    """Return the size of a table, its expected error and its price as plain data; refuse one that is not allowed."""
+    answers, question = dataset.answers, asked.question
+    margin = question.margin(answers.domain)
+    answers.universe.refuse(margin)
+    expected, price = answers.expected(margin), answers.price(margin)
+    return {
+        "dataset": dataset.name,
+        "version": answers.version,
+        "method": answers.method.value,
+        "question": question.describe(),
+        "table": list(margin),
+        "cells": question.cells(answers.domain),
+        "standard_error": None if expected is None else expected.standard_error,
+        "half_width_95": None if expected is None else expected.half_width,
+        "price": None if price is None else describe_privacy(price),
+    }

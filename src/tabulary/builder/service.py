@@ -1,0 +1,120 @@
+"""What a running table builder holds: its datasets, its state, its ledger and its limits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from tabulary.errors import ServiceError, listed
+from tabulary.ledger import Ledger
+from tabulary.workflows.answering.answers import Answerer
+
+if TYPE_CHECKING:
+    from tabulary.builder.state import State
+
+
+@dataclass(frozen=True)
+class Variable:
+    """How an attribute is shown to a reader: a short label, a description if it needs one, labels of its levels.
+
+    A level that `levels` gives no label is shown as it is, by its code.
+
+    >>> sex = Variable("Sex", levels={"F": "Female"})
+    >>> sex.level("F"), sex.level("M")
+    ('Female', 'M')
+    """
+
+    label: str
+    description: str = ""
+    levels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", MappingProxyType(dict(self.levels)))
+
+    def level(self, code: str) -> str:
+        """Return what a reader calls a level."""
+        return self.levels.get(code, code)
+
+    def refuse_unusable(self, codes: Sequence[str]) -> None:
+        """Raise ServiceError unless the labels are of these levels, and tell all of them apart."""
+        if strangers := [code for code in self.levels if code not in codes]:
+            raise ServiceError(
+                f"labels are given to {listed(strangers)}, which are no levels of {self.label!r}. Its levels are "
+                f"{listed(codes)}."
+            )
+        if blank := [code for code, label in self.levels.items() if not label.strip()]:
+            raise ServiceError(f"the label of the level {blank[0]!r} of {self.label!r} is empty.")
+        shown = [self.level(code) for code in codes]
+        if twice := [label for label in shown if shown.count(label) > 1]:
+            raise ServiceError(
+                f"two levels of {self.label!r} would both be shown as {twice[0]!r}, and nobody could tell them apart."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A dataset that answers questions, and what a reader is told about it. All of it is public.
+
+    `variables` says how attributes are shown; an attribute that is not in it is shown by its own name. `account`
+    is the ledger account that pays for the answers; None where nothing is paid, as with cell keys.
+    """
+
+    name: str
+    title: str
+    description: str
+    answers: Answerer
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    account: str | None = None
+
+    def __post_init__(self) -> None:
+        known = self.answers.domain.attributes
+        if strangers := [a for a in self.variables if a not in known]:
+            raise ServiceError(
+                f"dataset {self.name!r} describes {listed(strangers)}, which it does not have. Its attributes are "
+                f"{listed(known)}."
+            )
+        for attribute, variable in self.variables.items():
+            variable.refuse_unusable(self.answers.domain.levels_of(attribute))
+        complete = {a: self.variables.get(a, Variable(a)) for a in known}
+        object.__setattr__(self, "variables", MappingProxyType(complete))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one caller may ask and how much one worker remembers."""
+
+    requests_a_minute: int = 600
+    burst: int = 60
+    body_bytes: int = 1 << 16
+    cached_bytes: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        for name in ("requests_a_minute", "burst", "body_bytes", "cached_bytes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ServiceError(f"the limit {name} is a positive whole number, not {value!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Service:
+    """A table builder that is open: everything that its application needs, and nothing of how it was configured."""
+
+    datasets: Mapping[str, Dataset]
+    state: "State"
+    ledger: Ledger | None = None
+    key_fingerprint: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    title: str = "Tabulary table builder"
+
+    def __post_init__(self) -> None:
+        if misplaced := [name for name, dataset in self.datasets.items() if name != dataset.name]:
+            raise ServiceError(f"{listed(misplaced)} is not the name of the dataset that it stands for.")
+        object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
+
+    def close(self) -> None:
+        """Forget the records, and let go of the state and the ledger."""
+        for dataset in self.datasets.values():
+            dataset.answers.close()
+        self.state.close()
+        if self.ledger is not None:
+            self.ledger.close()

@@ -1,0 +1,15 @@
+"""What Alembic runs to migrate: on the connection that it is given, in the transaction that is already open."""
+
+from alembic import context
+
+from tabulary.builder.state import schema
+
+
+def _migrate() -> None:
+    context.configure(connection=context.config.attributes["connection"], target_metadata=schema.metadata)
+    context.run_migrations()
+
+
+# Alembic loads this file under a name of its own. Whoever only imports it migrates nothing.
+if __name__ == "env_py":
+    _migrate()

@@ -1,0 +1,91 @@
+"""The tables of the state, the same on SQLite and on PostgreSQL.
+
+What stands here is what a fully migrated database holds; how it comes to hold it is written in `migrations`.
+"""
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.engine import Dialect
+
+# Every constraint has a name, so that a later migration can speak of it.
+metadata = MetaData(
+    naming_convention={
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+        "pk": "%(table_name)s_pkey",
+    }
+)
+
+
+class Moment(TypeDecorator[datetime]):
+    """A moment in UTC, kept as ISO 8601 text: SQLite has no type of its own that keeps the zone."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        """Return the text that is stored."""
+        return None if value is None else value.astimezone(UTC).isoformat(timespec="seconds")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+        """Return the moment that was stored."""
+        return None if value is None else datetime.fromisoformat(value)
+
+
+# SQLite numbers rows by itself only where the key is an INTEGER, which holds 64 bits there.
+_Number = BigInteger().with_variant(Integer, "sqlite")
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("role", Text, CheckConstraint("role IN ('analyst', 'custodian')", name="role"), nullable=False),
+    Column("account", Text),
+    Column("digest", Text, nullable=False),
+    Column("created", Moment, nullable=False),
+    Column("expires", Moment),
+    Column("revoked", Moment),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("day", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    UniqueConstraint("day", "dataset", "kind", "status", "caller"),
+)
+
+# `seen` is when a session was last used, to the minute.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("token", Text, nullable=False),
+    Column("began", Moment, nullable=False),
+    Column("seen", Moment, nullable=False),
+)
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)

@@ -1,0 +1,89 @@
+"""Sessions: who signed in to the pages with a token. Of a session the database holds its digest alone."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from sqlalchemy import delete, insert, or_, select, update
+
+from tabulary.builder.state import schema
+from tabulary.builder.state.database import Database
+from tabulary.builder.state.tokens import Clock, Token, token_from_row
+
+IDLE = timedelta(minutes=30)
+"""A session that nobody uses for so long has ended."""
+
+LONGEST = timedelta(hours=12)
+"""A session ends after so long, however much it is used."""
+
+# How exactly it is known when a session was last used: a page that is read writes nothing most of the time.
+_NOTED = timedelta(minutes=1)
+
+
+class Sessions:
+    """The sessions of a service: each belongs to a token, and is good for no longer than that.
+
+    The name of a session is 256 random bits, so its SHA-256 leads nowhere, and to look it up by that tells nothing
+    about a name that is nearly right. It is made when somebody signs in, and never taken from them.
+
+    >>> import tempfile
+    >>> from tabulary.builder.state import State
+    >>> with tempfile.TemporaryDirectory() as folder, State.create(f"{folder}/state.sqlite") as state:
+    ...     token, _ = state.tokens.add("Carl", "custodian")
+    ...     session = state.sessions.begin(token)
+    ...     before = state.sessions.find(session)
+    ...     state.sessions.end(session)
+    ...     before == token, state.sessions.find(session)
+    (True, None)
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def begin(self, token: Token) -> str:
+        """Return the name of a new session, which is kept nowhere. Sessions that have ended are forgotten."""
+        name = secrets.token_hex(32)
+        now, sessions = self._clock(), schema.sessions
+        with self._database.writing() as connection:
+            connection.execute(
+                delete(sessions).where(or_(sessions.c.began <= now - LONGEST, sessions.c.seen <= now - IDLE))
+            )
+            connection.execute(
+                insert(sessions).values(digest=_digest(name), token=token.id, began=now, seen=now)
+            )
+        return name
+
+    def find(self, name: str) -> Token | None:
+        """Return whose session it is, if neither it nor the token has ended, and note that it was used."""
+        now, sessions, tokens = self._clock(), schema.sessions, schema.tokens
+        mine = sessions.c.digest == _digest(name)
+        query = select(tokens, sessions.c.seen).join(sessions, sessions.c.token == tokens.c.id)
+        with self._database.reading() as connection:
+            row = (
+                connection.execute(
+                    query.where(mine, sessions.c.began > now - LONGEST, sessions.c.seen > now - IDLE)
+                )
+                .mappings()
+                .first()
+            )
+        if row is None:
+            return None
+        found = dict(row)
+        seen = found.pop("seen")
+        token = token_from_row(found)
+        if not token.good_at(now):
+            return None
+        if now - seen >= _NOTED:
+            with self._database.writing() as connection:
+                connection.execute(update(sessions).where(mine).values(seen=now))
+        return token
+
+    def end(self, name: str) -> None:
+        """End a session, at once and for good; one that is not there has ended already."""
+        with self._database.writing() as connection:
+            connection.execute(delete(schema.sessions).where(schema.sessions.c.digest == _digest(name)))
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="replace")).hexdigest()

@@ -1,0 +1,110 @@
+"""The state of a table builder, opened: tokens, sessions, usage and facts, on SQLite or on PostgreSQL."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Select, select, text
+
+from tabulary.builder.state import schema
+from tabulary.builder.state.counter import RequestCounter
+from tabulary.builder.state.database import Database, database_at
+from tabulary.builder.state.migrating import migrate, refuse_unmigrated
+from tabulary.builder.state.sessions import Sessions
+from tabulary.builder.state.tokens import Clock, Tokens
+from tabulary.builder.state.usage import Usage
+from tabulary.errors import ServiceError
+from tabulary.ledger.address import Where
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class State:
+    """What a table builder remembers besides its ledger. Nothing in it depends on a record.
+
+    Shared by the threads of a process and by many processes; a process opens it for itself. `tokens` are who may ask,
+    `sessions` are who signed in with one, `usage` is what was asked, `counter` counts requests for it, and `remember`
+    keeps the facts that must not change between two starts. Use it as a context manager, or `close` it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, State.create(f"{folder}/state.sqlite") as state:
+    ...     token, text = state.tokens.add("Ada", "analyst", account="ada")
+    ...     state.tokens.find(text) == token, state.tokens.find(text[:-1] + "x")
+    (True, None)
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self.tokens = Tokens(database, clock)
+        self.sessions = Sessions(database, clock)
+        self.usage = Usage(database)
+        self.counter = RequestCounter(self.usage.add)
+
+    @classmethod
+    def create(cls, where: Where, *, clock: Clock = _now) -> "State":
+        """Return the state at `where`, its tables created or brought up to date; nothing in them is lost."""
+        return cls._opened(where, migrate, clock)
+
+    @classmethod
+    def open(cls, where: Where, *, clock: Clock = _now) -> "State":
+        """Return the state at `where`; refuse one that is missing, or older or newer than this Tabulary."""
+        return cls._opened(where, refuse_unmigrated, clock)
+
+    @classmethod
+    def _opened(cls, where: Where, prepare: Callable[[Database], None], clock: Clock) -> "State":
+        database = database_at(where)
+        try:
+            prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, clock)
+
+    def remember(self, name: str, value: str) -> None:
+        """Keep a fact for good; refuse a value other than the one that was kept first.
+
+        So that a lost ledger, another key or noise that is drawn otherwise is found when the service starts, before it
+        gives a second answer to an old question. Of many processes that say it at once, the first is heard.
+        """
+        with self._database.writing() as connection:
+            # Both databases take it: the row is written unless one of that name is there.
+            connection.execute(
+                text("INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"),
+                {"name": name, "value": value},
+            )
+            kept = connection.execute(_fact(name)).scalar_one()
+        if kept != value:
+            raise ServiceError(
+                f"{self._database.name} remembers {name} {kept!r}, but it is now {value!r}. Nothing was measured, "
+                "nothing was spent. Put back what was there when the service was set up, or set up a new service, "
+                "whose answers have to be paid for anew."
+            )
+
+    def recall(self, name: str) -> str | None:
+        """Return the fact of that name, or None where none was kept."""
+        with self._database.reading() as connection:
+            found: str | None = connection.execute(_fact(name)).scalar()
+        return found
+
+    def close(self) -> None:
+        """Write what was counted, and close every connection. A second call does nothing."""
+        self.counter.close()
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"State({self._database.name!r})"
+
+
+def _fact(name: str) -> Select[str]:
+    return select(schema.facts.c.value).where(schema.facts.c.name == name)

@@ -1,0 +1,161 @@
+"""Tokens: who may ask, and who may look after the service. Of a token the database holds its digest alone."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import insert, select, update
+
+from tabulary.builder.state import schema
+from tabulary.builder.state.database import Database
+from tabulary.errors import InvalidPlan
+
+Clock = Callable[[], datetime]
+"""What time it is, with its zone."""
+
+_FORM = re.compile(r"tab_([0-9a-f]{12})_[0-9a-f]{64}")
+
+# What an unknown token is compared with, so that it takes the same work to refuse. No text has this digest.
+_NO_DIGEST = "0" * 64
+
+LONGEST_LIFE = 3650
+"""The most days for which a token may be good."""
+
+
+class Role(StrEnum):
+    """What a token is good for: to ask questions that cost, or to look after the service."""
+
+    analyst = "analyst"
+    custodian = "custodian"
+
+
+@dataclass(frozen=True)
+class Token:
+    """What is known of a token: all but its text, which was shown once.
+
+    `account` is the ledger account that pays for an analyst's questions. `expires` and `revoked` are None for a token
+    that lasts and that nobody took back.
+    """
+
+    id: str
+    name: str
+    role: Role
+    account: str | None
+    created: datetime
+    expires: datetime | None = None
+    revoked: datetime | None = None
+
+    def good_at(self, moment: datetime) -> bool:
+        """Return whether the token opens anything at that moment."""
+        return self.revoked is None and (self.expires is None or moment < self.expires)
+
+
+class Tokens:
+    """The tokens of a service.
+
+    A token is 256 random bits, so its SHA-256 leads nowhere and needs neither salt nor stretching. It is looked up by
+    its identifier, which is no secret, and its digest is compared in constant time, whether the identifier is known
+    or not.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def add(
+        self, name: str, role: Role | str, account: str | None = None, days: int | None = None
+    ) -> tuple[Token, str]:
+        """Return a new token and its text, which is kept nowhere: show it to its owner and forget it.
+
+        `name` says whose it is. It is good for `days`, or until it is revoked. An analyst's token names the account
+        that pays; a custodian's pays for nothing.
+        """
+        if not name.strip() or len(name) > 200 or not name.isprintable():
+            raise InvalidPlan("a token needs a name of at most 200 printable characters. None was made.")
+        if role not in list(Role):
+            raise InvalidPlan(f"a token is for an analyst or a custodian, not {role!r}. None was made.")
+        if (role == Role.analyst) != bool(account):
+            raise InvalidPlan(
+                "an analyst's token needs the account that pays, and a custodian's has none. None was made."
+            )
+        if days is not None and not 1 <= days <= LONGEST_LIFE:
+            raise InvalidPlan(f"a token is good for 1 to {LONGEST_LIFE:,} days, not {days!r}. None was made.")
+        # Whole seconds, as they are stored.
+        created = self._clock().astimezone(UTC).replace(microsecond=0)
+        token = Token(
+            id=secrets.token_hex(6),
+            name=name.strip(),
+            role=Role(role),
+            account=account,
+            created=created,
+            expires=None if days is None else created + timedelta(days=days),
+        )
+        text = f"tab_{token.id}_{secrets.token_hex(32)}"
+        with self._database.writing() as connection:
+            connection.execute(insert(schema.tokens).values(**vars(token), digest=_digest(text)))
+        return token, text
+
+    def find(self, text: str) -> Token | None:
+        """Return the token of that text if it is good now: known, not expired, not revoked."""
+        token = self.known(text)
+        return token if token is not None and self.is_good(token) else None
+
+    def known(self, text: str) -> Token | None:
+        """Return the token of that text, even if it has expired or was revoked; None where the text is a guess."""
+        shaped = _FORM.fullmatch(text)
+        row = None
+        if shaped is not None:
+            query = select(schema.tokens).where(schema.tokens.c.id == shaped[1])
+            with self._database.reading() as connection:
+                row = connection.execute(query).mappings().first()
+        same = hmac.compare_digest(_digest(text), _NO_DIGEST if row is None else row["digest"])
+        return token_from_row(dict(row)) if row is not None and same else None
+
+    def get(self, id: str) -> Token | None:  # noqa: A002 — the field's name
+        """Return what is known of the token with that id."""
+        with self._database.reading() as connection:
+            row = connection.execute(select(schema.tokens).where(schema.tokens.c.id == id)).mappings().first()
+        return None if row is None else token_from_row(dict(row))
+
+    def is_good(self, token: Token) -> bool:
+        """Return whether a token opens anything now."""
+        return token.good_at(self._clock())
+
+    def revoke(self, id: str) -> bool:  # noqa: A002 — the field's name
+        """Take a token back, at once and for good; return whether there is such a token."""
+        tokens = schema.tokens
+        with self._database.writing() as connection:
+            known = connection.execute(select(tokens.c.id).where(tokens.c.id == id)).first() is not None
+            connection.execute(
+                # The first time stands, however often it is revoked.
+                update(tokens)
+                .where(tokens.c.id == id, tokens.c.revoked.is_(None))
+                .values(revoked=self._clock())
+            )
+        return known
+
+    def list(self, after: str | None = None, size: int = 100) -> tuple[Token, ...]:
+        """Return tokens in the order in which they were made, those made after the one with the id `after`."""
+        tokens = schema.tokens
+        query = select(tokens).order_by(tokens.c.number).limit(size)
+        if after is not None:
+            query = query.where(
+                tokens.c.number > select(tokens.c.number).where(tokens.c.id == after).scalar_subquery()
+            )
+        with self._database.reading() as connection:
+            return tuple(token_from_row(dict(row)) for row in connection.execute(query).mappings())
+
+
+def token_from_row(row: dict[str, object]) -> Token:
+    """Return the token that a row of the database holds."""
+    known = {name: value for name, value in row.items() if name not in ("number", "digest")}
+    return Token(**{**known, "role": Role(str(row["role"]))})  # type: ignore[arg-type]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()

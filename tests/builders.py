@@ -1,0 +1,157 @@
+"""Small table builders in one process, and someone who asks them."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+from starlette.types import ASGIApp
+
+from tabulary.builder.service import Dataset, Limits, Service, Variable
+from tabulary.builder.state import State
+from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
+from tabulary.confidential.records import Records
+from tabulary.core.domain import Domain
+from tabulary.core.privacy import ZCDP, Neighbours
+from tabulary.ledger import Ledger
+from tabulary.planning.universe import Universe
+from tabulary.workflows.answering.cell_key import CellKeyAnswers
+from tabulary.workflows.answering.fixed import FixedAnswers
+from tabulary.workflows.answering.interactive import InteractiveAnswers
+from tabulary.workflows.answering.paid_noise import key_fingerprint
+
+SECRET = bytes(range(32))
+"""The key of every builder here, so that a test sees the same noise every time."""
+
+# A colon in a name and in a level, a letter beyond ASCII, and what CSV has to quote.
+DOMAIN = Domain(
+    {
+        "sex": ["F", "M"],
+        "age": ["0-14", "15-64", "65+"],
+        "region": ["North", "South: east", 'Straße, "old"'],
+        "job: kind": ["none", "paid"],
+    }
+)
+UNIVERSE = Universe(DOMAIN, order=3, forbidden=[("region", "job: kind")], max_cells=100)
+# A test is not a crowd.
+GENEROUS = Limits(requests_a_minute=1_000_000, burst=1_000_000)
+
+
+def people(counts: np.ndarray, domain: Domain = DOMAIN) -> pa.Table:
+    """Return records with the given count in every cell of the full table."""
+    columns = {}
+    for attribute, code in zip(domain.attributes, np.indices(domain.shape, dtype=np.int8), strict=True):
+        labels = pa.array(domain.levels_of(attribute), pa.string())
+        repeated = np.repeat(code.reshape(-1), counts.reshape(-1))
+        columns[attribute] = pa.DictionaryArray.from_arrays(repeated, labels)
+    return pa.table(columns)
+
+
+def service(
+    folder: Path,
+    *,
+    counts: np.ndarray | None = None,
+    reconstruct: str = "none",
+    rho: str = "1/2",
+    budget: str = "1/8",
+    question: str = "1/16",
+    only: Sequence[str] = ("census", "survey", "old"),
+    limits: Limits = GENEROUS,
+) -> Service:
+    """Return a builder with a dataset of each method: `census`, `survey` and `old`.
+
+    The dataset `survey` has the budget for eight questions, and analyst `ada` for `budget`.
+    """
+    held = np.arange(DOMAIN.size).reshape(DOMAIN.shape) * 7 + 40 if counts is None else counts
+    records = people(held)
+    ledger = Ledger.create(folder / "ledger.sqlite")
+    datasets = []
+    if "census" in only:
+        account = ledger.create_account("census", ZCDP(rho), Neighbours())
+        fixed = FixedAnswers.open(
+            Records.from_arrow(records, DOMAIN),
+            UNIVERSE,
+            privacy=ZCDP(rho),
+            neighbours="add-remove",
+            account=account,
+            secret=SECRET,
+            dataset="census",
+            version="2026",
+            reconstruct=reconstruct,
+        )
+        labels = {"sex": Variable("Sex"), "age": Variable("Age", "In completed years.")}
+        datasets.append(Dataset("census", "Census 2026", "Everyone.", fixed, labels, "census"))
+    if "survey" in only:
+        account = ledger.create_account("survey", ZCDP(8 * ZCDP(question).rho), Neighbours())
+        ledger.create_account("ada", ZCDP(budget), Neighbours())
+        ledger.create_account("bob", ZCDP(8), Neighbours())
+        interactive = InteractiveAnswers.open(
+            Records.from_arrow(records, DOMAIN),
+            UNIVERSE,
+            cost=ZCDP(question),
+            ledger=ledger,
+            account=account,
+            neighbours="add-remove",
+            secret=SECRET,
+            dataset="survey",
+            version="1",
+        )
+        datasets.append(Dataset("survey", "Survey", "Some.", interactive, {}, "survey"))
+    if "old" in only:
+        keys = pa.array(np.arange(len(records)) % 4)
+        keyed = KeyedRecords.from_frame(
+            records.append_column("record_key", keys), DOMAIN, keys=RecordKeys(modulus=4)
+        )
+        ptable = PTable.from_array([[0, 0, 0, 0], [1, 0, 0, -1], [2, 0, -1, -1]], above="last")
+        old = CellKeyAnswers.open(keyed, UNIVERSE, ptable, dataset="old", version="1", minimum=120)
+        datasets.append(Dataset("old", "As it was", "Perturbed.", old))
+    state = State.create(folder / "state.sqlite")
+    return Service(
+        {each.name: each for each in datasets}, state, ledger, key_fingerprint(SECRET), limits, "Tables"
+    )
+
+
+class Caller:
+    """Someone who asks an application in this process, one request after the other."""
+
+    def __init__(self, app: ASGIApp, token: str | None = None) -> None:
+        self.app = app
+        self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
+        """Return the answer to one request."""
+        return self.ask_all([(method, path, given)])[0]
+
+    def ask_all(self, requests: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[httpx.Response]:
+        """Return the answers to requests that are all made at once."""
+
+        async def together() -> list[httpx.Response]:
+            # An error of the application must be answered, not raised.
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                return list(await asyncio.gather(*(self._one(client, *each) for each in requests)))
+
+        return asyncio.run(together())
+
+    def get(self, path: str, params: Any = None, **headers: str) -> httpx.Response:
+        """Return the answer to a GET; an underscore in the name of a header stands for a hyphen."""
+        return self.ask("GET", path, params=params, headers=_named(headers))
+
+    def post(self, path: str, body: object, **headers: str) -> httpx.Response:
+        """Return the answer to a POST of JSON."""
+        named = {"Content-Type": "application/json", **_named(headers)}
+        return self.ask("POST", path, content=json.dumps(body), headers=named)
+
+    async def _one(
+        self, client: httpx.AsyncClient, method: str, path: str, given: Mapping[str, Any]
+    ) -> httpx.Response:
+        headers = {**self.headers, **given.get("headers", {})}
+        return await client.request(method, path, **{**given, "headers": headers})
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
