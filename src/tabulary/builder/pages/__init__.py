@@ -1,0 +1,1 @@
+"""The pages of a table builder: made on the server, complete without a script, better with one."""

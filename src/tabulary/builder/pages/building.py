@@ -1,0 +1,130 @@
+"""What the pages before a table show: the datasets, and the variables of one with what a choice of them would give."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tabulary.builder.api.asking import Asked
+from tabulary.builder.api.tables import accuracy_of
+from tabulary.builder.pages.choices import Choices, Names
+from tabulary.builder.pages.words import (
+    ACCURACY,
+    PRICE,
+    SUMMARY,
+    UNKNOWN,
+    accuracy_sentence,
+    level_name,
+    price_sentence,
+    size_sentence,
+    variable_name,
+)
+from tabulary.builder.service import Dataset
+from tabulary.errors import TableRefused, TooManyCells
+from tabulary.workflows.answering.answers import Method
+
+PLACES = (("", "Not used"), ("rows", "Rows"), ("columns", "Columns"), ("filter", "Filter"))
+"""Where a variable may stand, and what that is called."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How large a table is, how accurate it will be and what it costs; or why it is not given. From the plan alone."""
+
+    size: str = ""
+    accuracy: str = ""
+    price: str = ""
+    refusal: str = ""
+    free: bool = True
+
+    @classmethod
+    def of(cls, dataset: Dataset, chosen: Choices) -> "Forecast":
+        """Return the forecast of the table that was chosen. Counts nobody, and costs nothing."""
+        method = dataset.answers.method
+        try:
+            found: dict[str, Any] = accuracy_of(dataset, Asked(chosen.question(dataset.answers.domain)))
+        except (TableRefused, TooManyCells) as refusal:
+            said = str(refusal)
+            return cls(refusal=said[:1].upper() + said[1:])
+        return cls(
+            size_sentence(found["cells"]),
+            accuracy_sentence(found["half_width_95"]),
+            price_sentence(found["price"], method),
+            free=found["price"] is None,
+        )
+
+
+def dataset_line(dataset: Dataset) -> dict[str, Any]:
+    """Return what the list of datasets says of one."""
+    answers = dataset.answers
+    private = answers.method is not Method.cell_key
+    return {
+        "name": dataset.name,
+        "title": dataset.title,
+        "description": dataset.description,
+        "url": Choices().build_url(dataset.name),
+        "summary": SUMMARY[answers.method],
+        # Of cell keys the summary says the same.
+        "statement": answers.promise.statement if private else "",
+        "private": private,
+        "variables": len(answers.domain.attributes),
+        "order": answers.universe.order,
+        "version": answers.version,
+    }
+
+
+def build_page(dataset: Dataset, chosen: Choices) -> dict[str, Any]:
+    """Return what the page of a dataset is filled with, given what was chosen so far."""
+    answers = dataset.answers
+    # One question costs as much as another: what the plan of the total says.
+    plan = answers.plan_of(()) if answers.method is Method.interactive else None
+    return {
+        "dataset": dataset,
+        "chosen": chosen,
+        "summary": SUMMARY[answers.method],
+        "private": answers.method is not Method.cell_key,
+        "promise": answers.promise,
+        "order": answers.universe.order,
+        "forbidden": [
+            " and ".join(variable_name(dataset, a, Names.labels) for a in together)
+            for together in answers.universe.forbidden
+        ],
+        "places": PLACES,
+        "variables": [_variable(dataset, attribute, chosen) for attribute in answers.domain.attributes],
+        "in_rows": [variable_name(dataset, a, Names.labels) for a in chosen.rows],
+        "in_columns": [variable_name(dataset, a, Names.labels) for a in chosen.columns],
+        "in_filters": [filter_name(dataset, a, level, Names.labels) for a, level in chosen.where],
+        # How the table is shown stays as it is while its variables change.
+        "hidden": [pair for pair in chosen.items() if pair[0] in ("show", "chart", "names", "totals")],
+        "table_url": Choices().url(dataset.name),
+        "build_url": Choices().build_url(dataset.name),
+        "accuracy_url": Choices().accuracy_url(dataset.name),
+        "forecast": Forecast.of(dataset, chosen),
+        # The same sentences for the script, which fills in the numbers.
+        "words": {
+            "accuracy": ACCURACY,
+            "unknown": UNKNOWN,
+            "price": "" if plan is None else PRICE.format(plan.privacy),
+            "free": price_sentence(None, answers.method),
+        },
+    }
+
+
+def filter_name(dataset: Dataset, attribute: str, level: str, names: Names) -> str:
+    """Return what a filter is called: the variable and its level."""
+    return f"{variable_name(dataset, attribute, names)}: {level_name(dataset, attribute, level, names)}"
+
+
+def _variable(dataset: Dataset, attribute: str, chosen: Choices) -> dict[str, Any]:
+    variable = dataset.variables[attribute]
+    levels = [(code, variable.level(code)) for code in dataset.answers.domain.levels_of(attribute)]
+    return {
+        "name": attribute,
+        "label": variable.label,
+        "description": variable.description,
+        "levels": levels,
+        "words": " ".join(
+            dict.fromkeys([attribute, variable.label, variable.description, *(label for _, label in levels)])
+        ),
+        "place": chosen.place(attribute),
+        "level": dict(chosen.where).get(attribute),
+        "kept": dict(chosen.keep).get(attribute, ()),
+    }

@@ -1,0 +1,319 @@
+"""What a reader chose on a page: which table, and how it is shown. A choice is an address, an address a choice."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+from urllib.parse import quote, urlencode
+
+from tabulary.builder.api.asking import asked_in_query, refuse_unknown
+from tabulary.builder.problems import Problem
+from tabulary.core.domain import Domain, Margin
+from tabulary.errors import InvalidWorkload, listed
+from tabulary.workflows.answering.questions import Question
+
+Items = Collection[tuple[str, str]]
+Levels = tuple[tuple[str, str], ...]
+"""Attributes, each with one of its levels."""
+
+
+class Show(StrEnum):
+    """What a cell tells: how many, or which share of its row, its column or of all."""
+
+    counts = "counts"
+    row_percent = "row-percent"
+    column_percent = "column-percent"
+    total_percent = "total-percent"
+
+
+class Chart(StrEnum):
+    """The picture beside the table."""
+
+    none = "none"
+    heat = "heat"
+    bars = "bars"
+
+
+class Names(StrEnum):
+    """What variables and levels are called: by the words of the custodian, or as the data have them."""
+
+    labels = "labels"
+    codes = "codes"
+
+
+class Hypothesis(StrEnum):
+    """The question whether something is real: a dependence of two variables, or a difference of two cells."""
+
+    independence = "independence"
+    difference = "difference"
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+PARAMETERS = (
+    *("rows", "columns", "where", "keep"),
+    *("show", "chart", "names", "totals"),
+    *("test", "first", "second"),
+)
+"""Every parameter of an address, in the order in which they are written."""
+
+_TABLE = ("by", "where", "keep")
+# What the form of a page calls its fields: where a variable stands, and the level that is filtered by.
+_PLACE, _LEVEL = "place:", "level:"
+_PLACES = ("", "rows", "columns", "filter")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A reader's choices: variables in rows and columns, filters and levels, and how the table is shown.
+
+    `first` and `second` are cells to compare, by their levels; a variable that is left out is summed over. The same
+    choices have the same address for ever; what is not chosen is not in it.
+
+    >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
+    >>> chosen = Choices.of(domain, [("rows", "age"), ("where", "sex:F"), ("chart", "bars")])
+    >>> chosen.url("census")
+    '/datasets/census/table?rows=age&where=sex%3AF&chart=bars'
+    >>> chosen.question(domain)
+    Question(by=('age',), where=(('sex', 'F'),), keep=())
+    >>> chosen.api_url("census", "csv")
+    '/api/datasets/census/tables.csv?by=age&where=sex%3AF'
+    """
+
+    rows: Margin = ()
+    columns: Margin = ()
+    where: Levels = ()
+    keep: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    show: Show = Show.counts
+    chart: Chart = Chart.none
+    names: Names = Names.labels
+    totals: bool = True
+    test: Hypothesis | None = None
+    first: Levels = ()
+    second: Levels = ()
+
+    @classmethod
+    def of(cls, domain: Domain, items: Items) -> "Choices":
+        """Return the choices that a query makes; refuse what is not known, and say what is.
+
+        The order of variables counts; that of filters and levels does not, and becomes the domain's.
+        """
+        refuse_unknown(items, PARAMETERS)
+        given: dict[str, list[str]] = {name: [] for name in PARAMETERS}
+        for name, value in items:
+            # A field that a form leaves empty chooses nothing.
+            if value:
+                given[name].append(value)
+        rows, columns = tuple(given["rows"]), tuple(given["columns"])
+        if both := [a for a in rows if a in columns]:
+            raise InvalidWorkload(
+                f"{both[0]!r} is to stand in the rows and in the columns. Choose one of them. Nothing was counted."
+            )
+        asked = asked_in_query(
+            domain,
+            [
+                *(("by", a) for a in (*rows, *columns)),
+                *((name, value) for name in ("where", "keep") for value in given[name]),
+            ],
+            known=_TABLE,
+        ).question
+        return cls(
+            rows,
+            columns,
+            asked.where,
+            asked.keep,
+            _one_of(Show, "show", given["show"]) or Show.counts,
+            _one_of(Chart, "chart", given["chart"]) or Chart.none,
+            _one_of(Names, "names", given["names"]) or Names.labels,
+            _one_of(_Switch, "totals", given["totals"]) is not _Switch.off,
+            _one_of(Hypothesis, "test", given["test"]),
+            _levels(domain, given["first"], (*rows, *columns)),
+            _levels(domain, given["second"], (*rows, *columns)),
+        )
+
+    @property
+    def by(self) -> Margin:
+        """The variables of the table, those of the rows first."""
+        return (*self.rows, *self.columns)
+
+    def question(self, domain: Domain) -> Question:
+        """Return the question whose answer is shown."""
+        return Question.asked(domain, self.by, dict(self.where), dict(self.keep))
+
+    def place(self, attribute: str) -> str:
+        """Return where a variable stands: rows, columns, filter, or nothing."""
+        if attribute in self.rows:
+            return "rows"
+        if attribute in self.columns:
+            return "columns"
+        return "filter" if attribute in dict(self.where) else ""
+
+    def items(self) -> list[tuple[str, str]]:
+        """Return the choices as the parameters of a query, from which `of` reads them back."""
+        written = [
+            *(("rows", a) for a in self.rows),
+            *(("columns", a) for a in self.columns),
+            *_parts(self.where, self.keep),
+        ]
+        for name, value, usual in (
+            ("show", self.show, Show.counts),
+            ("chart", self.chart, Chart.none),
+            ("names", self.names, Names.labels),
+        ):
+            if value != usual:
+                written.append((name, str(value)))
+        if not self.totals:
+            written.append(("totals", "off"))
+        if self.test is not None:
+            written.append(("test", str(self.test)))
+        cells = (("first", self.first), ("second", self.second))
+        return [*written, *((name, f"{a}:{level}") for name, cell in cells for a, level in cell)]
+
+    def url(self, dataset: str) -> str:
+        """Return the address of the page with this table."""
+        return _address(f"/datasets/{quote(dataset)}/table", self.items())
+
+    def build_url(self, dataset: str) -> str:
+        """Return the address of the page where this table can be changed."""
+        return _address(f"/datasets/{quote(dataset)}", self.items())
+
+    def api_url(self, dataset: str, suffix: str = "") -> str:
+        """Return the address at which a program has the same table, in the format of the suffix."""
+        path = f"/api/datasets/{quote(dataset)}/tables" + (f".{suffix}" if suffix else "")
+        return _address(path, self._asked())
+
+    def file_url(self, dataset: str, suffix: str) -> str:
+        """Return the address at which somebody who signed in has the same table as a file."""
+        return _address(f"/datasets/{quote(dataset)}/table.{suffix}", self.items())
+
+    def accuracy_url(self, dataset: str) -> str:
+        """Return the address at which a program has the expected error of this table."""
+        return _address(f"/api/datasets/{quote(dataset)}/accuracy", self._asked())
+
+    def pivoted(self) -> "Choices":
+        """Return the same table with rows and columns changed for each other, and the shares of them too."""
+        turned = {Show.row_percent: Show.column_percent, Show.column_percent: Show.row_percent}
+        return replace(
+            self, rows=self.columns, columns=self.rows, show=turned.get(self.show, self.show)
+        ).untested()
+
+    def moved(self, attribute: str) -> "Choices":
+        """Return the same table with one variable at the end of the other side."""
+        rows, columns = _without(self.rows, attribute), _without(self.columns, attribute)
+        if attribute in self.rows:
+            return replace(self, rows=rows, columns=(*columns, attribute)).untested()
+        return replace(self, rows=(*rows, attribute), columns=columns).untested()
+
+    def dropped(self, attribute: str) -> "Choices":
+        """Return the choices without a variable or its filter."""
+        return replace(
+            self,
+            rows=_without(self.rows, attribute),
+            columns=_without(self.columns, attribute),
+            where=tuple(pair for pair in self.where if pair[0] != attribute),
+            keep=tuple(pair for pair in self.keep if pair[0] != attribute),
+        ).untested()
+
+    def with_all_levels(self, attribute: str) -> "Choices":
+        """Return the choices with every level of a variable."""
+        return replace(self, keep=tuple(pair for pair in self.keep if pair[0] != attribute))
+
+    def untested(self) -> "Choices":
+        """Return the choices without a test: its verdict was about another table."""
+        return replace(self, test=None, first=(), second=())
+
+    def _asked(self) -> list[tuple[str, str]]:
+        return [*(("by", a) for a in self.by), *_parts(self.where, self.keep)]
+
+
+class _Switch(StrEnum):
+    on = "on"
+    off = "off"
+
+
+def is_form(items: Items) -> bool:
+    """Return whether a query comes from the form of a page, where every variable has fields of its own."""
+    return any(name.startswith(_PLACE) for name, _ in items)
+
+
+def from_form(domain: Domain, items: Items) -> Choices:
+    """Return the choices of a form that was sent without a script: `place:sex=rows`, `level:age=old`.
+
+    Levels that are ticked for a variable that is not in the table choose nothing, and neither does a level of one that
+    is no filter: whoever changed their mind need not tidy up.
+
+    >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
+    >>> from_form(domain, [("place:sex", "filter"), ("level:sex", "F"), ("place:age", "rows")]).items()
+    [('rows', 'age'), ('where', 'sex:F')]
+    """
+    places = {name.removeprefix(_PLACE): value for name, value in items if name.startswith(_PLACE)}
+    levels = {name.removeprefix(_LEVEL): value for name, value in items if name.startswith(_LEVEL)}
+    domain.margin(places)
+    if wrong := [value for value in places.values() if value not in _PLACES]:
+        raise Problem(
+            422,
+            "invalid-request",
+            f"a variable stands in the rows, in the columns, in a filter or nowhere, not in {wrong[0][:80]!r}. "
+            "Nothing was counted.",
+        )
+    written: list[tuple[str, str]] = [
+        (place, a) for place in ("rows", "columns") for a in domain.attributes if places.get(a) == place
+    ]
+    shown = {a for _, a in written}
+    for attribute in (a for a in domain.attributes if places.get(a) == "filter"):
+        if not levels.get(attribute):
+            raise InvalidWorkload(
+                f"{attribute!r} is a filter without a level. Choose one of {listed(domain.levels_of(attribute))}. "
+                "Nothing was counted."
+            )
+        written.append(("where", f"{attribute}:{levels[attribute]}"))
+    for name, value in items:
+        if name == "keep":
+            if _named(domain, [value]).keys() <= shown:
+                written.append((name, value))
+        elif not name.startswith((_PLACE, _LEVEL)):
+            written.append((name, value))
+    return Choices.of(domain, written)
+
+
+def _parts(where: Levels, keep: Iterable[tuple[str, tuple[str, ...]]]) -> list[tuple[str, str]]:
+    return [
+        *(("where", f"{a}:{level}") for a, level in where),
+        *(("keep", f"{a}:{level}") for a, levels in keep for level in levels),
+    ]
+
+
+def _address(path: str, items: list[tuple[str, str]]) -> str:
+    return f"{path}?{urlencode(items)}" if items else path
+
+
+def _without(attributes: Margin, left_out: str) -> Margin:
+    return tuple(a for a in attributes if a != left_out)
+
+
+def _levels(domain: Domain, values: list[str], by: Margin) -> Levels:
+    """Return the levels of a cell in the order of the table."""
+    found = _named(domain, values)
+    if strangers := [a for a in found if a not in by]:
+        raise InvalidWorkload(
+            f"a cell names {strangers[0]!r}, which the table is not by. Nothing was counted. Leave it out."
+        )
+    return tuple((a, found[a]) for a in by if a in found)
+
+
+def _named(domain: Domain, values: list[str]) -> dict[str, str]:
+    """Return the attributes and levels of values such as `sex:F`, read as the API reads them."""
+    return dict(asked_in_query(domain, [("where", value) for value in values], known=_TABLE).question.where)
+
+
+def _one_of(kind: type[_Choice], name: str, values: list[str]) -> _Choice | None:
+    """Return what was chosen, which is one of few; None if nothing was."""
+    if not values:
+        return None
+    if len(values) > 1 or values[0] not in list(kind):
+        raise Problem(
+            422,
+            "invalid-request",
+            f"the query parameter {name!r} is one of {listed(kind)}. Nothing was counted.",
+        )
+    return kind(values[0])

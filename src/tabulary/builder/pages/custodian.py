@@ -1,0 +1,319 @@
+"""The custodian's pages: datasets, accounts and budgets, the ledger in time, tokens and usage, behind a session.
+
+They show what the custodian's API tells and do what it does, with the same refusals: budgets and costs, how often was
+asked, and never how many were counted. They load no script.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+from fastapi import FastAPI
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from tabulary.builder.api.asking import refuse_unknown
+from tabulary.builder.api.custodian import held_dataset, make_token, open_account, revoke_token
+from tabulary.builder.api.custodian_models import NewAccount, NewToken
+from tabulary.builder.pages import sessions
+from tabulary.builder.pages.books import LEDGER, AccountLine, Timeline, TokenLine, use_lines
+from tabulary.builder.pages.door import Door, Fields
+from tabulary.builder.pages.rendering import Site
+from tabulary.builder.pages.sessions import SessionGate, SignedIn
+from tabulary.builder.problems import Problem
+from tabulary.builder.service import Service
+from tabulary.builder.state import Token
+from tabulary.builder.state.tokens import LONGEST_LIFE
+from tabulary.errors import InvalidPlan
+from tabulary.ledger import Account, Ledger
+from tabulary.workflows.answering.answers import Method
+
+ROOT = "/custodian"
+ACCOUNTS, TOKENS, USAGE = f"{ROOT}/accounts", f"{ROOT}/tokens", f"{ROOT}/usage"
+DAYS = (7, 30, 90, 365)
+"""Over how many days the usage can be shown."""
+
+_ROOMS = (
+    (ROOT, "Overview"),
+    (ACCOUNTS, "Accounts"),
+    (LEDGER, "Ledger"),
+    (TOKENS, "Tokens"),
+    (USAGE, "Usage"),
+)
+_PAGE = 25
+_TOKEN_ID = re.compile(r"[0-9a-f]{12}")
+_POSITION = re.compile(r"[1-9][0-9]{0,17}")
+
+# What is wrong with a field, in the words of the form. What was sent is shown in the field itself.
+_NAME = "A name has 1 to 200 printable characters, and neither begins nor ends with a space."
+_EXACT = "An amount is an exact number: 2, 0.25 or 1/8."
+_WRONG = {
+    "name": _NAME,
+    "epsilon": f"ε: {_EXACT}",
+    "delta": f"δ: {_EXACT}",
+    "rho": f"ρ: {_EXACT}",
+    "relation": "Neighbours are add-remove or replace.",
+    "records": "The most records of one person is a whole number, at least 1.",
+    "role": "A token is for an analyst or for a custodian.",
+    "account": "Choose an account that pays.",
+    "days": f"A token is good for 1 to {LONGEST_LIFE:,} days, or until it is revoked.",
+}
+_NO_ACCOUNT = {
+    "name": "",
+    "rho": "",
+    "epsilon": "",
+    "delta": "",
+    "relation": "add-remove",
+    "records": "1",
+}
+_NO_TOKEN = {"name": "", "role": "analyst", "account": "", "days": "365"}
+
+
+def add_custodian_pages(app: FastAPI, service: Service, site: Site) -> None:
+    """Add the pages to sign in and those of the custodian, which the description of the API does not name."""
+    door = Door(site, SessionGate(service.state))
+    desk = _Desk(service, site)
+    read, write = door.shows, door.does
+    for method, path, endpoint in (
+        ("GET", sessions.SIGN_IN, door.ask_to_sign_in),
+        ("POST", sessions.SIGN_IN, door.sign_in),
+        ("POST", sessions.SIGN_OUT, door.sign_out),
+        ("GET", ROOT, read(desk.overview)),
+        ("GET", ACCOUNTS, read(desk.accounts)),
+        ("POST", ACCOUNTS, write(desk.open_account)),
+        ("GET", LEDGER, read(desk.ledger)),
+        ("GET", TOKENS, read(desk.tokens)),
+        ("POST", TOKENS, write(desk.make_token)),
+        ("GET", f"{TOKENS}/{{id}}", read(desk.token)),
+        ("POST", f"{TOKENS}/{{id}}", write(desk.revoke_token)),
+        ("GET", USAGE, read(desk.usage)),
+    ):
+        app.router.routes.append(Route(path, endpoint, methods=[method], include_in_schema=False))
+
+
+class _Desk:
+    """What a custodian who is in sees and does."""
+
+    def __init__(self, service: Service, site: Site) -> None:
+        self._service = service
+        self._site = site
+
+    def overview(self, request: Request, who: SignedIn) -> Response:
+        """Show the datasets with what they promise, and the fingerprint of the key."""
+        refuse_unknown(request.query_params.multi_items(), ())
+        accounts = {line.name: line for line in self._account_lines()}
+        datasets = [
+            {
+                "held": held_dataset(dataset),
+                "promise": dataset.answers.promise.statement,
+                "private": dataset.answers.method is not Method.cell_key,
+                "account": accounts.get(dataset.account or ""),
+            }
+            for dataset in self._service.datasets.values()
+        ]
+        return self._page(
+            who,
+            "custodian_overview.html.j2",
+            ROOT,
+            datasets=datasets,
+            fingerprint=self._service.key_fingerprint,
+            ledger=self._service.ledger.identity if self._service.ledger else None,
+        )
+
+    def accounts(self, request: Request, who: SignedIn) -> Response:
+        """Show the accounts, and the form that opens one."""
+        refuse_unknown(request.query_params.multi_items(), ("opened",))
+        return self._accounts(who, opened=request.query_params.get("opened", ""))
+
+    def open_account(self, request: Request, who: SignedIn, fields: Fields) -> Response:
+        """Open an account; where that cannot be, show the form again with what is wrong."""
+        ledger = self._service.ledger
+        if ledger is None:
+            raise Problem(404, "no-ledger", "Nothing costs privacy budget here, so there are no accounts.")
+        given = _given(fields, _NO_ACCOUNT)
+        try:
+            budget = {name: given[name] for name in ("rho", "epsilon", "delta") if given[name]}
+            neighbours = {name: given[name] for name in ("relation", "records")}
+            asked = NewAccount.model_validate(
+                {"name": given["name"], "budget": budget, "neighbours": neighbours}
+            )
+            open_account(ledger, asked)
+        except ValidationError as wrong:
+            return self._accounts(who, given, _complaints(wrong), 422)
+        except Problem as refusal:
+            return self._accounts(who, given, {"": str(refusal.detail)}, refusal.status_code)
+        return RedirectResponse(_url(ACCOUNTS, opened=asked.name), 303)
+
+    def ledger(self, request: Request, who: SignedIn) -> Response:
+        """Show the debits of an account in time."""
+        refuse_unknown(request.query_params.multi_items(), ("account", "before"))
+        ledger, timeline, account = self._service.ledger, None, None
+        names = [] if ledger is None else [each.name for each in ledger.accounts()]
+        wanted = request.query_params.get("account") or (names[0] if names else "")
+        if wanted and wanted not in names:
+            raise Problem(404, "no-such-account", "There is no such account in the ledger.")
+        if ledger is not None and wanted:
+            before = request.query_params.get("before")
+            if before is not None and not _POSITION.fullmatch(before):
+                raise Problem(422, "invalid-request", "'before' is the number of an entry.")
+            account = ledger.account(wanted)
+            timeline = Timeline.of(account, before=None if before is None else int(before), size=_PAGE)
+        return self._page(
+            who,
+            "custodian_ledger.html.j2",
+            LEDGER,
+            names=names,
+            timeline=timeline,
+            account=None if account is None else AccountLine.of(account, self._service.datasets.values()),
+        )
+
+    def tokens(self, request: Request, who: SignedIn) -> Response:
+        """Show the tokens, and the form that makes one."""
+        refuse_unknown(request.query_params.multi_items(), ("after", "account", "revoked"))
+        asked = request.query_params
+        after = asked.get("after")
+        if after is not None and not _TOKEN_ID.fullmatch(after):
+            raise Problem(422, "invalid-request", "'after' is the id of a token.")
+        given = {**_NO_TOKEN, "account": asked.get("account", "")}
+        gone = self._token(asked.get("revoked", ""))
+        return self._tokens(
+            who, given, after=after, revoked=gone.name if gone is not None and gone.revoked else ""
+        )
+
+    def make_token(self, request: Request, who: SignedIn, fields: Fields) -> Response:
+        """Make a token and show its text, once; where that cannot be, show the form again with what is wrong."""
+        given = _given(fields, _NO_TOKEN)
+        try:
+            asked = NewToken.model_validate({name: value or None for name, value in given.items()})
+            made = make_token(self._service, asked)
+        except ValidationError as wrong:
+            return self._tokens(who, given, _complaints(wrong), 422)
+        except InvalidPlan as refusal:
+            said = str(refusal)
+            return self._tokens(who, given, {"": said[:1].upper() + said[1:]}, 422)
+        except Problem as refusal:
+            return self._tokens(who, given, {"": str(refusal.detail)}, refusal.status_code)
+        return self._page(who, "custodian_made.html.j2", TOKENS, 201, made=made)
+
+    def token(self, request: Request, who: SignedIn) -> Response:
+        """Show one token, and the form that revokes it."""
+        refuse_unknown(request.query_params.multi_items(), ())
+        found = self._known_token(request)
+        return self._page(
+            who,
+            "custodian_token.html.j2",
+            TOKENS,
+            line=TokenLine.of(found, datetime.now(UTC)),
+            own=found.id == who.token.id,
+        )
+
+    def revoke_token(self, request: Request, who: SignedIn, fields: Fields) -> Response:
+        """Revoke a token. Whoever revokes their own is out."""
+        token = self._known_token(request)
+        revoke_token(self._service, token.id)
+        return RedirectResponse("/" if token.id == who.token.id else _url(TOKENS, revoked=token.id), 303)
+
+    def usage(self, request: Request, who: SignedIn) -> Response:
+        """Show how many requests there were by day and dataset."""
+        refuse_unknown(request.query_params.multi_items(), ("days",))
+        shown = request.query_params.get("days", str(DAYS[1]))
+        if shown not in map(str, DAYS):
+            raise Problem(422, "invalid-request", f"'days' is one of {', '.join(map(str, DAYS))}.")
+        since = datetime.now(UTC).date() - timedelta(days=int(shown) - 1)
+        uses = self._service.state.usage.by_day(since.isoformat())
+        return self._page(
+            who,
+            "custodian_usage.html.j2",
+            USAGE,
+            lines=use_lines(uses, self._service.datasets.values()),
+            requests=sum(use.requests for use in uses),
+            days=DAYS,
+            shown=int(shown),
+        )
+
+    def _accounts(
+        self,
+        who: SignedIn,
+        given: Fields = _NO_ACCOUNT,
+        wrong: Fields | None = None,
+        status: int = 200,
+        opened: str = "",
+    ) -> Response:
+        lines = self._account_lines()
+        return self._page(
+            who,
+            "custodian_accounts.html.j2",
+            ACCOUNTS,
+            status,
+            keeps_ledger=self._service.ledger is not None,
+            lines=lines,
+            opened=opened if opened in {line.name for line in lines} else "",
+            given=given,
+            wrong=wrong or {},
+        )
+
+    def _tokens(
+        self,
+        who: SignedIn,
+        given: Fields,
+        wrong: Fields | None = None,
+        status: int = 200,
+        after: str | None = None,
+        revoked: str = "",
+    ) -> Response:
+        tokens, now = self._service.state.tokens, datetime.now(UTC)
+        found = tokens.list(after=after, size=_PAGE + 1)
+        taken = {dataset.account for dataset in self._service.datasets.values()}
+        return self._page(
+            who,
+            "custodian_tokens.html.j2",
+            TOKENS,
+            status,
+            lines=[TokenLine.of(token, now) for token in found[:_PAGE]],
+            next_url=_url(TOKENS, after=found[_PAGE - 1].id) if len(found) > _PAGE else "",
+            first_url=TOKENS if after is not None else "",
+            payers=[account.name for account in _accounts(self._service.ledger) if account.name not in taken],
+            revoked=revoked,
+            given=given,
+            wrong=wrong or {},
+            longest=LONGEST_LIFE,
+        )
+
+    def _token(self, id_: str) -> Token | None:
+        return self._service.state.tokens.get(id_) if _TOKEN_ID.fullmatch(id_) else None
+
+    def _known_token(self, request: Request) -> Token:
+        found = self._token(request.path_params["id"])
+        if found is None:
+            raise Problem(404, "no-such-token", "There is no token with this id.")
+        return found
+
+    def _account_lines(self) -> list[AccountLine]:
+        datasets = self._service.datasets.values()
+        return [AccountLine.of(account, datasets) for account in _accounts(self._service.ledger)]
+
+    def _page(self, who: SignedIn, template: str, room: str, status: int = 200, **given: object) -> Response:
+        return self._site.response(
+            template, status, sessions.REFERRER_POLICY, who=who, rooms=_ROOMS, room=room, **given
+        )
+
+
+def _accounts(ledger: Ledger | None) -> list[Account]:
+    return [] if ledger is None else ledger.accounts()
+
+
+def _given(fields: Fields, known: Fields) -> dict[str, str]:
+    """Return the fields that a form has; one that was not sent is empty."""
+    return {name: fields.get(name, "") for name in known}
+
+
+def _complaints(wrong: ValidationError) -> dict[str, str]:
+    """Return what is wrong with which field."""
+    fields = [str(found["loc"][-1]) for found in wrong.errors(include_url=False, include_input=False)]
+    return {field: _WRONG[field] for field in fields}
+
+
+def _url(path: str, **asked: str) -> str:
+    return f"{path}?{urlencode(asked)}"

@@ -1,0 +1,382 @@
+"""A table as it stands on a page: headers with what they span, cells with their marks, totals, and notes."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, NamedTuple
+from urllib.parse import urlencode
+
+import numpy as np
+
+from tabulary.builder.pages.choices import Choices, Names, Show
+from tabulary.builder.pages.grid import Grid, Smaller
+from tabulary.builder.service import Variable
+from tabulary.cellkey import CellKeyTable
+from tabulary.core.domain import Domain, Margin
+from tabulary.workflows.answering.answers import Answer
+
+Scope = Literal["", "col", "row"]
+
+DOUBT = "~"
+"""The mark of a number that noise dominates: its 95 % interval reaches zero."""
+
+NO_NUMBER = ".."
+IMPOSSIBLE = "–"
+
+MEASURES: Mapping[Show, str] = {
+    Show.counts: "Count",
+    Show.row_percent: "Per cent of the row",
+    Show.column_percent: "Per cent of the column",
+    Show.total_percent: "Per cent of all",
+}
+"""What the numbers are, by what was chosen."""
+
+_TOTAL = "Total"
+# A half-width below this, in people or in points, earns a decimal; one ten times a unit or more a coarser unit.
+_EARNS_A_DECIMAL = 2.0
+
+
+class Header(NamedTuple):
+    """A header cell and how far it reaches; without a scope it is the empty corner, which is no header.
+
+    A scope is "col" or "row" even where several are spanned: a header is that of every column or row that it covers.
+    """
+
+    label: str
+    scope: Scope
+    colspan: int = 1
+    rowspan: int = 1
+    total: bool = False
+
+
+class Cell(NamedTuple):
+    """A number as it is shown: rounded, how far it may be off, and whether noise dominates it.
+
+    `levels` names the cell as a query, "sex=F&age=old", for whoever picks it; an attribute that is summed over is not
+    in it. None where it cannot be picked: a sum of some of the levels. `value`, `lower` and `upper` are not rounded;
+    None where there is no number, or no interval.
+
+    >>> Cell("1,240", "35", False, "sex=F", False, 1239.6, 1205.1, 1274.1).words
+    '1,240, give or take 35'
+    >>> Cell("−3", "35", True, "sex=M", False, -3.0, -37.5, 31.5).words
+    '−3, give or take 35: noise dominates'
+    """
+
+    text: str
+    half: str
+    doubt: bool
+    levels: str | None
+    total: bool
+    value: float | None
+    lower: float | None
+    upper: float | None
+
+    @property
+    def words(self) -> str:
+        """The number for whoever hears it, or points at it."""
+        if self.text == NO_NUMBER:
+            return "no number is given"
+        if self.text == IMPOSSIBLE:
+            return "none, for this cannot be"
+        told = f"{self.text}, give or take {self.half}" if self.half else self.text
+        return f"{told}: noise dominates" if self.doubt else told
+
+
+class Row(NamedTuple):
+    """A row of the body: the headers that begin in it, then its cells, that of the row's total last."""
+
+    heads: tuple[Header, ...]
+    cells: tuple[Cell, ...]
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class TableView:
+    """Everything that a page writes of a table, in the order in which it is written.
+
+    `row_labels` and `column_labels` name the rows and columns without totals, a label for each attribute; one empty
+    tuple where there is no attribute.
+
+    >>> from tabulary.core.table import Table
+    >>> from tabulary.noise import DiscreteLaplace
+    >>> from tabulary.planning import CellErrors
+    >>> from tabulary.release import ReleasedTable
+    >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
+    >>> errors = CellErrors(DiscreteLaplace(3), np.ones((2, 2), dtype=np.int64))
+    >>> table = ReleasedTable(Table(domain, [[120, 44], [98, -2]]), errors)
+    >>> sex, age = Variable("Sex", levels={"F": "Women", "M": "Men"}), Variable("Age")
+    >>> chosen = Choices(rows=("sex",), columns=("age",))
+    >>> view = TableView.of(Answer(table, None, None), chosen, {"sex": sex, "age": age})
+    >>> print(view.caption)
+    Count by Sex (rows) and Age (columns)
+    >>> for row in view.body:
+    ...     print(row.heads[0].label, [f"{DOUBT * cell.doubt}{cell.text} ± {cell.half}" for cell in row.cells])
+    Women ['120 ± 9', '44 ± 9', '164 ± 12']
+    Men ['98 ± 9', '~−2 ± 9', '96 ± 12']
+    Total ['218 ± 12', '42 ± 12', '260 ± 17']
+    """
+
+    caption: str
+    measure: str
+    head: tuple[tuple[Header, ...], ...]
+    body: tuple[Row, ...]
+    notes: tuple[str, ...]
+    row_labels: tuple[tuple[str, ...], ...]
+    column_labels: tuple[tuple[str, ...], ...]
+    has_errors: bool
+    has_doubt: bool
+
+    @classmethod
+    def of(
+        cls,
+        answer: Answer,
+        choices: Choices,
+        variables: Mapping[str, Variable],
+        *,
+        smaller: Smaller | None = None,
+    ) -> "TableView":
+        """Return the view of an answer, cut to the question of the choices. Post-processing: reads no data.
+
+        `smaller` gives the totals of tables that need it (`grid.smaller_tables`, where `grid` says which they are).
+        Without it the errors of totals of a reconstructed table are bounds.
+        """
+        grid = Grid.of(answer.table, choices, smaller=smaller)
+        named = _Names(answer.table.domain, choices, variables)
+        rows, columns = named.labels(choices.rows), named.labels(choices.columns)
+        # A total over no attribute is the cell itself.
+        height = len(rows) + (choices.totals and bool(choices.rows))
+        width = len(columns) + (choices.totals and bool(choices.columns))
+        shown = grid.corner(height, width)
+        unit = _unit(shown, percent=choices.show is not Show.counts)
+        body = tuple(_body(shown, named, unit))
+        return cls(
+            caption=named.caption(),
+            measure=MEASURES[choices.show],
+            head=named.head(width),
+            body=body,
+            notes=tuple(_notes(shown, choices, answer, unit)),
+            row_labels=rows,
+            column_labels=columns,
+            has_errors=not bool(np.isnan(grid.widths).all()),
+            has_doubt=bool(shown.doubt.any()),
+        )
+
+    @property
+    def size(self) -> str:
+        """How large the table is, its totals not counted."""
+        rows, columns = len(self.row_labels), len(self.column_labels)
+        cells = f"{rows * columns:,} cell{'' if rows * columns == 1 else 's'}"
+        return f"{cells}, {rows:,} × {columns:,}" if rows > 1 and columns > 1 else cells
+
+    def cells(self) -> list[tuple[Cell, ...]]:
+        """Return the cells without totals, row by row."""
+        return [row.cells[: len(self.column_labels)] for row in self.body if not row.total]
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the variables and levels of a table are called, and where."""
+
+    domain: Domain
+    choices: Choices
+    variables: Mapping[str, Variable]
+
+    def variable(self, attribute: str) -> str:
+        """Return what a variable is called."""
+        return attribute if self.choices.names is Names.codes else self.variables[attribute].label
+
+    def level(self, attribute: str, code: str) -> str:
+        """Return what a level is called."""
+        return code if self.choices.names is Names.codes else self.variables[attribute].level(code)
+
+    def levels(self, attribute: str) -> list[str]:
+        """Return what the levels of an attribute are called."""
+        return [self.level(attribute, code) for code in self.domain.levels_of(attribute)]
+
+    def labels(self, attributes: Margin) -> tuple[tuple[str, ...], ...]:
+        """Return the labels of every row or column, the last attribute fastest."""
+        return tuple(product(*map(self.levels, attributes)))
+
+    def queries(self, attributes: Margin) -> list[str | None]:
+        """Return every row or column as a query, and last their sum; None where that is one of some levels only."""
+        kept = dict(self.choices.keep)
+        codes = product(*map(self.domain.levels_of, attributes))
+        found: list[str | None] = [urlencode(list(zip(attributes, each, strict=True))) for each in codes]
+        return [*found, None if any(a in kept for a in attributes) else ""]
+
+    def caption(self) -> str:
+        """Return what the table shows of whom."""
+        sides = ((self.choices.rows, "rows"), (self.choices.columns, "columns"))
+        by = [f"{', '.join(map(self.variable, side))} ({words})" for side, words in sides if side]
+        only = "; ".join(f"{self.variable(a)}: {self.level(a, code)}" for a, code in self.choices.where)
+        said = f"{MEASURES[self.choices.show]}{' by ' if by else ''}{' and '.join(by)}"
+        return f"{said}, only {only}" if only else said
+
+    def head(self, width: int) -> tuple[tuple[Header, ...], ...]:
+        """Return the rows of headers above so many columns."""
+        rows, columns = self.choices.rows, self.choices.columns
+        deep = 1 + len(columns)
+        stub = tuple(Header(self.variable(a), "col", rowspan=deep) for a in rows) or (
+            Header("", "", rowspan=deep),
+        )
+        if not columns:
+            return ((*stub, Header(MEASURES[self.choices.show], "col")),)
+        across = Header(", ".join(map(self.variable, columns)), "col", colspan=width)
+        head = [(*stub, across)]
+        repeated, left = 1, len(self.labels(columns))
+        for depth, attribute in enumerate(columns):
+            levels = self.levels(attribute)
+            left //= len(levels)
+            line = [Header(level, "col", colspan=left) for level in levels] * repeated
+            if depth == 0 and width > len(levels) * left:
+                line.append(Header(_TOTAL, "col", rowspan=len(columns), total=True))
+            head.append(tuple(line))
+            repeated *= len(levels)
+        return tuple(head)
+
+    def row_heads(self) -> Iterator[tuple[Header, ...]]:
+        """Yield the headers that begin in each row, and last that of the total."""
+        rows = self.choices.rows
+        if not rows:
+            yield (Header(MEASURES[self.choices.show], "row"),)
+            return
+        sizes = [len(self.domain.levels_of(a)) for a in rows]
+        # So many rows below a level of each attribute.
+        spans = [math.prod(sizes[depth + 1 :]) for depth in range(len(rows))]
+        for number, labels in enumerate(self.labels(rows)):
+            yield tuple(
+                Header(label, "row", rowspan=span)
+                for label, span in zip(labels, spans, strict=True)
+                if number % span == 0
+            )
+        yield (Header(_TOTAL, "row", colspan=len(rows), total=True),)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What numbers are rounded to, the same for a whole table; per cent signs are part of the number."""
+
+    unit: float
+    percent: bool
+
+    def number(self, value: float) -> str:
+        """Return a number as it is shown, with a true minus sign and no minus zero."""
+        text = self._written(round(value / self.unit) * self.unit)
+        return f"{text}\u00a0%" if self.percent else text
+
+    def width(self, value: float) -> str:
+        """Return a half-width as it is shown, rounded up: an interval that is shown is not too short."""
+        return self._written(math.ceil(value / self.unit - 1e-6) * self.unit)
+
+    def note(self) -> str:
+        """Return what was rounded to what."""
+        words = {0.1: "one decimal", 1: "whole numbers"}.get(self.unit, f"multiples of {self.unit:,.0f}")
+        return (
+            f"Numbers are rounded here to {words}, as their errors justify, and half-widths upwards. Downloads and the "
+            "API hold them as they were published."
+        )
+
+    def _written(self, rounded: float) -> str:
+        text = f"{abs(rounded):,.1f}" if self.unit < 1 else f"{abs(rounded):,.0f}"
+        return f"−{text}" if rounded < 0 else text
+
+
+def _unit(shown: Grid, *, percent: bool) -> _Unit:
+    """Return the unit that the smallest error justifies: a tenth of it or less, and no more than one decimal."""
+    widths = shown.widths[shown.widths > 0]
+    if not widths.size:
+        values = shown.values[~np.isnan(shown.values)]
+        return _Unit(0.1 if percent or np.any(values != np.rint(values)) else 1.0, percent)
+    least = float(widths.min())
+    if least < _EARNS_A_DECIMAL:
+        return _Unit(0.1, percent)
+    return _Unit(1.0 if percent else max(1.0, 10.0 ** (math.floor(math.log10(least)) - 1)), percent)
+
+
+def _body(shown: Grid, named: _Names, unit: _Unit) -> Iterator[Row]:
+    lines = zip(
+        named.row_heads(),
+        named.queries(named.choices.rows),
+        *(
+            part.tolist()
+            for part in (shown.values, shown.widths, shown.lower, shown.upper, shown.parts, shown.doubt)
+        ),
+        strict=False,
+    )
+    queries = named.queries(named.choices.columns)
+    right = len(queries) - 1
+    bottom = len(named.labels(named.choices.rows))
+    for number, (heads, row, *numbers) in enumerate(lines):
+        cells = tuple(
+            _cell(*cell, levels=_joined(row, column), total=number == bottom or place == right, unit=unit)
+            for place, (column, *cell) in enumerate(zip(queries, *numbers, strict=False))
+        )
+        yield Row(heads, cells, number == bottom)
+
+
+def _cell(
+    value: float,
+    width: float,
+    lower: float,
+    upper: float,
+    parts: int,
+    doubt: bool,
+    *,
+    levels: str | None,
+    total: bool,
+    unit: _Unit,
+) -> Cell:
+    if not parts:
+        return Cell(IMPOSSIBLE, "", False, None, total, None, None, None)
+    if value != value:
+        return Cell(NO_NUMBER, "", False, levels, total, None, None, None)
+    if width != width:
+        return Cell(unit.number(value), "", False, levels, total, value, None, None)
+    half = unit.width(width) if width else ""
+    return Cell(unit.number(value), half, doubt, levels, total, value, lower, upper)
+
+
+def _joined(row: str | None, column: str | None) -> str | None:
+    if row is None or column is None:
+        return None
+    return f"{row}&{column}" if row and column else row or column
+
+
+def _notes(shown: Grid, choices: Choices, answer: Answer, unit: _Unit) -> Iterator[str]:
+    """Yield what a reader should know of the numbers, what matters most first."""
+    counted, keyed = choices.show is Show.counts, isinstance(answer.table, CellKeyTable)
+    summed = not counted or (choices.totals and bool(choices.by))
+    if keyed:
+        yield "How far a number may be off is not told: the perturbation depends on what it perturbs."
+    else:
+        yield f"±: 19 times out of 20 the true {'count' if counted else 'share'} is no farther away than this."
+    if shown.doubt.any():
+        yield f"{DOUBT} and shading: noise dominates, the interval reaches zero."
+    if not (counted and keyed):
+        yield unit.note()
+    if answer.reconstructed:
+        yield "The tables were made non-negative, so that errors are simulated and small counts tend to be too high."
+    if summed and shown.bounded:
+        yield "The error of a sum of some levels is at most what is told here: the sum of their errors."
+    if summed and keyed:
+        yield "Totals are perturbed by themselves, so that a sum of what is shown may be another number."
+    if summed and choices.keep:
+        yield "Totals and shares are of the levels that are shown."
+    if not counted and not keyed:
+        known = "know that part and whole share noise" if shown.alike else "assume the worst of shared errors"
+        yield f"Intervals of shares, by Fieller, {known}; ± is the longer of their sides."
+    if not counted and not _other_side(choices):
+        yield "There is nothing on the other side of the table, so every number is all of itself."
+    if np.any(np.isnan(shown.values) & (shown.parts > 0)):
+        yield f"{NO_NUMBER}: {'withheld' if keyed else 'no share can be told, for the whole may be nobody'}."
+    if np.any(shown.parts == 0):
+        yield f"{IMPOSSIBLE}: a combination that cannot be, exactly zero."
+
+
+def _other_side(choices: Choices) -> Sequence[str]:
+    """Return the attributes over which the whole of a share is summed."""
+    return {
+        Show.row_percent: choices.columns,
+        Show.column_percent: choices.rows,
+    }.get(choices.show, choices.by)

@@ -1,0 +1,103 @@
+"""How a page is written: one look, one policy for browsers, and the few files that every page loads."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tabulary.builder.problems import Problem
+from tabulary.release.pages import page_template
+
+PACKAGE = "tabulary.builder.pages"
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""What a page may load: its own style, its own script, and nothing from anywhere else."""
+
+MEDIA_TYPE = "text/html; charset=utf-8"
+
+_KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
+_KINDS = {
+    "builder.css": "text/css; charset=utf-8",
+    "builder.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file that pages load. Its address holds a digest of its bytes, so that a browser may keep it for good."""
+
+    content: bytes
+    media_type: str
+    url: str
+
+
+@cache
+def assets() -> Mapping[str, Asset]:
+    """Return every file that pages load, by name."""
+    folder = files(PACKAGE) / "static"
+    # The look of every page of the project comes first; the style sheet of these pages adds to it.
+    common = {"builder.css": page_template("page.css.j2").render().encode()}
+    found = {}
+    for name, media_type in _KINDS.items():
+        content = common.get(name, b"") + (folder / name).read_bytes()
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        found[name] = Asset(content, media_type, f"/static/{digest}/{name}")
+    return found
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every page of a service shows around its own content."""
+
+    title: str
+
+    @property
+    def css(self) -> str:
+        """The address of the style sheet."""
+        return assets()["builder.css"].url
+
+    @property
+    def js(self) -> str:
+        """The address of the script."""
+        return assets()["builder.js"].url
+
+    @property
+    def icon(self) -> str:
+        """The address of the icon."""
+        return assets()["icon.svg"].url
+
+    def html(self, template: str, **given: Any) -> bytes:
+        """Return a page, from a template that extends `base.html.j2`. What is filled in is escaped."""
+        return page_template(template, PACKAGE).render(site=self, **given).encode()
+
+    def response(
+        self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **given: Any
+    ) -> Response:
+        """Return a page as an answer that nobody keeps."""
+        return html_response(self.html(template, **given), status, headers)
+
+
+def html_response(content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a written page as an answer, with the policy of pages."""
+    return Response(content, status, {"Content-Security-Policy": PAGE_POLICY, **(headers or {})}, MEDIA_TYPE)
+
+
+async def static(request: Request) -> Response:
+    """Give a file that pages load."""
+    for asset in assets().values():
+        if request.url.path == asset.url:
+            return Response(
+                asset.content, headers={"Cache-Control": _KEPT_FOR_GOOD}, media_type=asset.media_type
+            )
+    raise Problem(
+        404, "not-found", "There is no such file. A page that is loaded again names those that are."
+    )

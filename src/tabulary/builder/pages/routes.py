@@ -1,0 +1,146 @@
+"""The addresses of pages: the datasets, the choice of variables, the table, and the files that pages load."""
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from tabulary.builder.api.answering import Answering, answer_to
+from tabulary.builder.api.asking import Asked, refuse_unknown
+from tabulary.builder.api.caching import Body
+from tabulary.builder.api.formats import format_named
+from tabulary.builder.pages.building import Forecast, build_page, dataset_line
+from tabulary.builder.pages.choices import Choices, from_form, is_form
+from tabulary.builder.pages.rendering import MEDIA_TYPE, PAGE_POLICY, Site, html_response, static
+from tabulary.builder.pages.sessions import REFERRER_POLICY, SessionGate, SignedIn, form
+from tabulary.builder.pages.showing import Asker, ask_page, table_page
+from tabulary.builder.problems import Problem
+from tabulary.builder.service import Dataset
+from tabulary.workflows.answering.answers import Method
+
+# Kept by a browser, and asked for again each time: it costs an answer without a body.
+_ASKED_AGAIN = "no-cache"
+
+
+def add_pages(app: FastAPI, answering: Answering, site: Site, sessions: SessionGate) -> None:
+    """Add the addresses of pages, which the description of the API does not name."""
+    pages = _Pages(answering, site, sessions)
+    for path, endpoint, method in (
+        ("/", pages.datasets, "GET"),
+        ("/datasets/{name}", pages.build, "GET"),
+        ("/datasets/{name}/table", pages.table, "GET"),
+        ("/datasets/{name}/table", pages.pay, "POST"),
+        ("/datasets/{name}/table.{suffix}", pages.file, "GET"),
+        ("/static/{file:path}", static, "GET"),
+    ):
+        app.router.routes.append(Route(path, endpoint, methods=[method], include_in_schema=False))
+
+
+class _Pages:
+    def __init__(self, answering: Answering, site: Site, sessions: SessionGate) -> None:
+        self._answering = answering
+        self._site = site
+        self._sessions = sessions
+
+    async def datasets(self, request: Request) -> Response:
+        """Show which datasets there are."""
+        refuse_unknown(request.query_params.multi_items(), ())
+        lines = [dataset_line(dataset) for dataset in self._answering.service.datasets.values()]
+        return self._kept(request, Body.of(self._site.html("datasets.html.j2", datasets=lines), MEDIA_TYPE))
+
+    async def build(self, request: Request) -> Response:
+        """Show the variables of a dataset, what was chosen of them and how accurate that will be."""
+        dataset = self._answering.dataset(request.path_params["name"])
+        domain, items = dataset.answers.domain, request.query_params.multi_items()
+        if is_form(items):
+            return RedirectResponse(from_form(domain, items).build_url(dataset.name), 303)
+        chosen = Choices.of(domain, items)
+        content = await run_in_threadpool(
+            lambda: self._site.html("build.html.j2", **build_page(dataset, chosen))
+        )
+        return self._kept(request, Body.of(content, MEDIA_TYPE))
+
+    async def table(self, request: Request) -> Response:
+        """Show a table, or what it would cost. Looking spends nothing."""
+        dataset = self._answering.dataset(request.path_params["name"])
+        domain, items = dataset.answers.domain, request.query_params.multi_items()
+        if is_form(items):
+            return RedirectResponse(from_form(domain, items).url(dataset.name), 303)
+        chosen = Choices.of(domain, items)
+        if len(items) != len(chosen.items()):
+            # Fields that a form left as they are: the address that is passed on has none of them.
+            return RedirectResponse(chosen.url(dataset.name), 303)
+        dataset.answers.universe.refuse(chosen.question(domain).margin(domain))
+        # In the citation and in the call of the API; in the key too, so that nobody is shown another's.
+        origin = str(request.base_url).rstrip("/")
+        if dataset.answers.method is Method.interactive:
+            return await self._paid_table(request, dataset, chosen, origin)
+        body = await self._answering.bodies.made(
+            ("page", dataset.name, dataset.answers.version, chosen, origin),
+            lambda: Body.of(self._written(dataset, chosen, origin), MEDIA_TYPE),
+        )
+        return self._kept(request, body)
+
+    async def pay(self, request: Request) -> Response:
+        """Ask a question that costs, with the form of a page, and show the table."""
+        dataset, chosen, analyst = await self._asked_by_analyst(request)
+        await form(request, analyst.form_token)
+        asked = Asked(chosen.question(dataset.answers.domain))
+        await run_in_threadpool(answer_to, dataset, asked, analyst.payer)
+        return RedirectResponse(chosen.url(dataset.name), 303)
+
+    async def file(self, request: Request) -> Response:
+        """Give a table that was paid for as a file to an analyst who signed in."""
+        written = format_named(request.path_params["suffix"])
+        dataset, chosen, analyst = await self._asked_by_analyst(request)
+        question = chosen.question(dataset.answers.domain)
+        if dataset.answers.price(question.margin(dataset.answers.domain)) is not None:
+            raise Problem(
+                403,
+                "not-paid",
+                "This table was not asked for yet, and looking spends nothing. Open its page first.",
+            )
+        return await self._answering.table(request, dataset, Asked(question), written, payer=analyst.payer)
+
+    async def _asked_by_analyst(self, request: Request) -> tuple[Dataset, Choices, SignedIn]:
+        """Return what an analyst asks for, who may; refuse anyone else, and what is not to be paid for."""
+        dataset = self._answering.dataset(request.path_params["name"])
+        domain = dataset.answers.domain
+        if dataset.answers.method is not Method.interactive:
+            raise Problem(403, "free", "Tables of this dataset cost nothing: load the page, or ask the API.")
+        who = await self._sessions.signed_in(request)
+        if who is None or who.payer is None:
+            raise Problem(403, "forbidden", "Sign in with an analyst's token first. Nothing was spent.")
+        chosen = Choices.of(domain, request.query_params.multi_items())
+        dataset.answers.universe.refuse(chosen.question(domain).margin(domain))
+        return dataset, chosen, who
+
+    async def _paid_table(self, request: Request, dataset: Dataset, chosen: Choices, origin: str) -> Response:
+        who = await self._sessions.signed_in(request)
+        asker = None
+        if who is not None and who.payer is not None:
+            asker = Asker(who.payer, await run_in_threadpool(self._left, who.payer), who.form_token)
+        forecast = await run_in_threadpool(Forecast.of, dataset, chosen)
+        # With a form that is sent; without one nobody need know where a reader comes from.
+        headers = None if asker is None else REFERRER_POLICY
+        if asker is not None and forecast.free:
+            content = await run_in_threadpool(self._written, dataset, chosen, origin, asker)
+            return html_response(content, headers=headers)
+        page = ask_page(dataset, chosen, forecast, origin, asker)
+        return self._site.response("ask.html.j2", headers=headers, **page)
+
+    def _left(self, account: str) -> str:
+        """Return what an account may still spend."""
+        ledger = self._answering.service.ledger
+        assert ledger is not None, "what is paid for is in a ledger"
+        left = ledger.account(account).remaining()
+        return "nothing" if left is None else str(left)
+
+    def _written(self, dataset: Dataset, chosen: Choices, origin: str, asker: Asker | None = None) -> bytes:
+        return self._site.html("table.html.j2", **table_page(dataset, chosen, origin, asker))
+
+    def _kept(self, request: Request, body: Body) -> Response:
+        response = body.response(request, cache_control=_ASKED_AGAIN, vary="")
+        response.headers["Content-Security-Policy"] = PAGE_POLICY
+        return response

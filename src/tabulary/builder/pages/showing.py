@@ -1,0 +1,277 @@
+"""What the page of a table is filled with: the table, and ways to change it, to take it along and to doubt it."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from tabulary.builder.api.answering import answer_to
+from tabulary.builder.api.asking import Asked
+from tabulary.builder.api.formats import FORMATS, Format
+from tabulary.builder.api.hypotheses import asked_test, tested
+from tabulary.builder.api.models import AskedTest
+from tabulary.builder.pages.building import Forecast, filter_name
+from tabulary.builder.pages.charts import bars_svg, heat_map_svg
+from tabulary.builder.pages.choices import Chart, Choices, Hypothesis, Levels, Names, Show
+from tabulary.builder.pages.grid import smaller_tables
+from tabulary.builder.pages.layout import TableView
+from tabulary.builder.pages.sessions import SIGN_OUT, sign_in_url
+from tabulary.builder.pages.words import (
+    SUMMARY,
+    cell_name,
+    difference_verdict,
+    independence_verdict,
+    level_name,
+    size_sentence,
+    variable_name,
+)
+from tabulary.builder.service import Dataset
+from tabulary.errors import InvalidNoise, InvalidTable, InvalidWorkload, TooManyCells
+from tabulary.workflows.answering.answers import Method
+
+SHOWN = (
+    (Show.counts, "Counts"),
+    (Show.row_percent, "Per cent of the row"),
+    (Show.column_percent, "Per cent of the column"),
+    (Show.total_percent, "Per cent of all"),
+)
+CHARTS = ((Chart.none, "None"), (Chart.heat, "Heat map"), (Chart.bars, "Bars with intervals"))
+NAMES = ((Names.labels, "Labels"), (Names.codes, "Codes"))
+TOTALS = (("on", "Shown"), ("off", "Left out"))
+
+MANY = 2_000
+"""Past so many cells the page is written plainer: each element in a cell costs a browser as much as the cell."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a test on the page found: a sentence as the answer, what it rests on, and what was assumed."""
+
+    answer: str
+    basis: str = ""
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asker:
+    """An analyst who signed in: the account that pays, what it has left, and what their forms carry."""
+
+    account: str
+    left: str
+    form_token: str
+
+
+def heading(dataset: Dataset, chosen: Choices) -> str:
+    """Return what a table is called: by which variables, of whom."""
+    names = [variable_name(dataset, a, chosen.names) for a in chosen.by]
+    by = f"People by {_together(names)}" if names else "Number of people"
+    of = "; ".join(filter_name(dataset, a, level, chosen.names) for a, level in chosen.where)
+    return f"{by} ({of})" if of else by
+
+
+def ask_page(
+    dataset: Dataset, chosen: Choices, forecast: Forecast, origin: str, asker: Asker | None
+) -> dict[str, Any]:
+    """Return what a page says of a table that has to be paid for: how accurate it would be, and how to ask.
+
+    `asker` is the analyst who signed in, None if nobody did.
+    """
+    return {
+        **_around(dataset, chosen, origin, asker),
+        "forecast": forecast,
+        "sign_in": sign_in_url(chosen.url(dataset.name)),
+        "here": chosen.url(dataset.name),
+        "promise": dataset.answers.promise,
+    }
+
+
+def table_page(dataset: Dataset, chosen: Choices, origin: str, asker: Asker | None = None) -> dict[str, Any]:
+    """Return what the page of a table is filled with; may count, may debit, may take seconds.
+
+    `asker` is the analyst who signed in and pays; None where nothing is paid.
+    """
+    payer = None if asker is None else asker.account
+    answer = answer_to(dataset, Asked(chosen.question(dataset.answers.domain)), payer)
+    smaller = smaller_tables(dataset.answers, chosen)
+    view = TableView.of(answer, chosen, dataset.variables, smaller=smaller)
+    return {
+        **_around(dataset, chosen, origin, asker),
+        "view": view,
+        "size": size_sentence(answer.table.counts.size),
+        "many": answer.table.counts.size > MANY,
+        "chart": _drawn(chosen.chart, view),
+        "promise": answer.promise,
+        "verdict": _verdict(dataset, chosen, payer),
+        "may_test": answer.plan is not None and bool(chosen.by),
+        "may_test_independence": len(chosen.by) == 2,
+        "cells": [
+            (name, words, _picked(dataset, chosen, dict(cell)))
+            for name, words, cell in (
+                ("first", "First cell", chosen.first),
+                ("second", "Second cell", chosen.second),
+            )
+        ],
+    }
+
+
+def _drawn(chart: Chart, view: TableView) -> Markup:
+    """Return the picture of a table, nothing if none was chosen."""
+    match chart:
+        case Chart.heat:
+            return heat_map_svg(view)
+        case Chart.bars:
+            return bars_svg(view)
+        case Chart.none:
+            return Markup()
+
+
+def _around(dataset: Dataset, chosen: Choices, origin: str, asker: Asker | None) -> dict[str, Any]:
+    """Return what is shown around a table, whether it is there or has still to be paid for."""
+    title = heading(dataset, chosen)
+    name, method = dataset.name, dataset.answers.method
+    return {
+        "dataset": dataset,
+        "heading": title,
+        "private": method is not Method.cell_key,
+        "summary": SUMMARY[method],
+        "chosen": chosen,
+        "asker": asker,
+        "sign_out": SIGN_OUT,
+        "axes": [
+            (words, [_variable(dataset, chosen, a, other) for a in attributes])
+            for words, attributes, other in (
+                ("Rows", chosen.rows, "columns"),
+                ("Columns", chosen.columns, "rows"),
+            )
+        ],
+        "filters": [
+            (filter_name(dataset, a, level, chosen.names), chosen.dropped(a).url(name))
+            for a, level in chosen.where
+        ],
+        "pivot_url": chosen.pivoted().url(name) if chosen.by else "",
+        "build_url": chosen.build_url(name),
+        "selects": (
+            ("show", "Numbers", SHOWN, chosen.show),
+            ("chart", "Chart", CHARTS, chosen.chart),
+            ("names", "Names", NAMES, chosen.names),
+            ("totals", "Totals", TOTALS, "on" if chosen.totals else "off"),
+        ),
+        "table_items": _table_items(chosen),
+        "all_items": [pair for pair in chosen.items() if pair[0] not in ("test", "first", "second")],
+        "action": Choices().url(name),
+        "permalink": origin + chosen.url(name),
+        "downloads": _downloads(dataset, chosen),
+        "api_url": origin + chosen.api_url(name),
+        "curl": _curl(dataset, chosen, origin),
+        "python": _python(dataset, chosen, origin),
+        "citation": f"{dataset.title}, version {dataset.answers.version}. {title}. "
+        f"{origin}{chosen.untested().url(name)}",
+    }
+
+
+def _table_items(chosen: Choices) -> list[tuple[str, str]]:
+    """Return the parameters that say which table, without those that say how it is shown."""
+    return [pair for pair in chosen.items() if pair[0] in ("rows", "columns", "where", "keep")]
+
+
+def _variable(dataset: Dataset, chosen: Choices, attribute: str, other: str) -> dict[str, Any]:
+    kept = dict(chosen.keep).get(attribute, ())
+    return {
+        "name": variable_name(dataset, attribute, chosen.names),
+        "other": other,
+        "move_url": chosen.moved(attribute).url(dataset.name),
+        "drop_url": chosen.dropped(attribute).url(dataset.name),
+        "kept": f"{len(kept)} of {len(dataset.answers.domain.levels_of(attribute))} levels" if kept else "",
+        "all_url": chosen.with_all_levels(attribute).url(dataset.name),
+    }
+
+
+def _downloads(dataset: Dataset, chosen: Choices) -> list[tuple[str, str]]:
+    """Return every format with its address: that of the API, or of a page where somebody has to be signed in."""
+    address = chosen.file_url if _needs_token(dataset) else chosen.api_url
+    cells = chosen.question(dataset.answers.domain).cells(dataset.answers.domain)
+    # Files first; what is shown rather than kept is for programs.
+    forms = sorted(FORMATS.values(), key=lambda form: not form.suffix)
+    return [(form.title, address(dataset.name, form.name)) for form in forms if _can_write(form, cells)]
+
+
+def _can_write(form: Format, cells: int) -> bool:
+    try:
+        form.refuse(cells)
+    except TooManyCells:
+        return False
+    return True
+
+
+def _curl(dataset: Dataset, chosen: Choices, origin: str) -> str:
+    token = ["-H", "Authorization: Bearer TOKEN"] if _needs_token(dataset) else []
+    return shlex.join(["curl", *token, origin + chosen.api_url(dataset.name, "csv")])
+
+
+def _python(dataset: Dataset, chosen: Choices, origin: str) -> str:
+    """Return the call in Python that gives the same table."""
+    token = ", token=TOKEN" if _needs_token(dataset) else ""
+    call = "table" if dataset.answers.method is not Method.cell_key else "perturbed_table"
+    keep = {attribute: list(levels) for attribute, levels in chosen.keep}
+    given = [repr(dataset.name), repr(list(chosen.by))]
+    given += [f"where={dict(chosen.where)!r}"] if chosen.where else []
+    given += [f"keep={keep!r}"] if keep else []
+    connected = f'builder = tb.connect("{origin}"{token})'
+    return f"import tabulary as tb\n\n{connected}\ntable = builder.{call}({', '.join(given)})"
+
+
+def _needs_token(dataset: Dataset) -> bool:
+    return dataset.answers.method is Method.interactive
+
+
+def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[dict[str, object]]:
+    """Return the fields by which one of two cells is chosen: for each variable its levels, or all of them."""
+    kept = dict(chosen.keep)
+    return [
+        {
+            "name": attribute,
+            "label": variable_name(dataset, attribute, chosen.names),
+            "levels": [
+                (f"{attribute}:{level}", level_name(dataset, attribute, level, chosen.names))
+                for level in kept.get(attribute, dataset.answers.domain.levels_of(attribute))
+            ],
+            "value": f"{attribute}:{cell[attribute]}" if attribute in cell else "",
+        }
+        for attribute in chosen.by
+    ]
+
+
+def _verdict(dataset: Dataset, chosen: Choices, payer: str | None) -> Verdict | None:
+    """Return what a test found, None if none was asked for. What cannot be tested is said, and the table is shown."""
+    if chosen.test is None:
+        return None
+    if chosen.test is Hypothesis.difference and chosen.first == chosen.second:
+        return Verdict("Choose two cells that are not the same.")
+    cells = [dict(chosen.first), dict(chosen.second)] if chosen.test is Hypothesis.difference else []
+    body = AskedTest(
+        test=chosen.test.value, by=list(chosen.by), where=dict(chosen.where), cells=cells or None
+    )
+    try:
+        asked = asked_test(dataset.answers.domain, body)
+        found: dict[str, Any] = tested(dataset, asked, cells, payer)
+    except (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells) as refusal:
+        said = str(refusal)
+        return Verdict(said[:1].upper() + said[1:])
+    if chosen.test is Hypothesis.difference:
+        named = [_quoted(dataset, cell, chosen.names) for cell in (chosen.first, chosen.second)]
+        answer, basis = difference_verdict(found, *named)
+    else:
+        answer, basis = independence_verdict(
+            found, *(variable_name(dataset, a, chosen.names) for a in chosen.by)
+        )
+    return Verdict(answer, basis, tuple(f"{each[:1].upper()}{each[1:]}." for each in found["assumed"]))
+
+
+def _quoted(dataset: Dataset, cell: Levels, names: Names) -> str:
+    return f"“{cell_name(dataset, cell, names)}”"
+
+
+def _together(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

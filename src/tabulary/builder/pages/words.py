@@ -1,0 +1,133 @@
+"""What pages say in sentences: how a dataset is protected, how accurate a table will be, and what a test found."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tabulary.builder.pages.choices import Levels, Names
+from tabulary.builder.service import Dataset
+from tabulary.core.privacy import privacy_from_description
+from tabulary.planning import show_width
+from tabulary.release.figure import show_count
+from tabulary.workflows.answering.answers import Method
+
+SUMMARY = {
+    Method.fixed: "Differentially private. Noise was added once, for all tables together: ask as much as you like, the "
+    "same question has the same answer.",
+    Method.interactive: "Differentially private. Every new question is paid for from a privacy budget, so asking takes "
+    "a token.",
+    Method.cell_key: "Not differentially private. Counts are perturbed by cell keys, which limits some attacks and not "
+    "others.",
+}
+"""How a dataset is protected, in one sentence or two."""
+
+ACCURACY = "Each count will be within ±{} of the truth, 19 times out of 20."
+UNKNOWN = "How far a count may be off is not known in advance."
+PRICE = "Asking costs {}, once: asked again, by anyone, it is free."
+FREE = "This question was paid for already. Asking it again is free."
+
+_UNLIKELY, _VERY_UNLIKELY = 0.05, 0.001
+
+
+def variable_name(dataset: Dataset, attribute: str, names: Names) -> str:
+    """Return what a variable is called."""
+    return attribute if names is Names.codes else dataset.variables[attribute].label
+
+
+def level_name(dataset: Dataset, attribute: str, level: str, names: Names) -> str:
+    """Return what a level is called."""
+    return level if names is Names.codes else dataset.variables[attribute].level(level)
+
+
+def size_sentence(cells: int) -> str:
+    """Return how large a table is.
+
+    >>> size_sentence(1), size_sentence(12000)
+    ('1 cell', '12,000 cells')
+    """
+    return f"{cells:,} cell" + ("" if cells == 1 else "s")
+
+
+def accuracy_sentence(half_width: float | None) -> str:
+    """Return how far counts may be off, given what the plan expects of the worst cell; None where nothing is known.
+
+    >>> accuracy_sentence(35)
+    'Each count will be within ±35 of the truth, 19 times out of 20.'
+    """
+    if half_width is None:
+        return UNKNOWN
+    return ACCURACY.format(show_width(half_width))
+
+
+def price_sentence(price: Mapping[str, str] | None, method: Method) -> str:
+    """Return what a question costs; nothing where no question ever does.
+
+    >>> price_sentence({"kind": "zcdp", "rho": "1/16"}, Method.interactive)
+    'Asking costs ρ = 0.0625, once: asked again, by anyone, it is free.'
+    """
+    if method is not Method.interactive:
+        return ""
+    if price is None:
+        return FREE
+    return PRICE.format(privacy_from_description(price))
+
+
+def cell_name(dataset: Dataset, cell: Levels, names: Names) -> str:
+    """Return a cell by its levels, or what is summed over all of them."""
+    return ", ".join(level_name(dataset, a, level, names) for a, level in cell) or "everyone"
+
+
+def chance(p_value: float) -> str:
+    """Return a p-value for a reader.
+
+    >>> chance(0.00002), chance(0.0316), chance(0.74)
+    ('p < 0.001', 'p = 0.032', 'p = 0.74')
+    """
+    if p_value < _VERY_UNLIKELY:
+        return f"p < {_VERY_UNLIKELY}"
+    return f"p = {p_value:.2g}" if p_value >= 0.1 else f"p = {p_value:.3f}"
+
+
+def difference_verdict(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
+    """Return what the difference of two cells is, and whether it is real.
+
+    >>> found = {"estimate": 20.0, "lower_95": -15.0, "upper_95": 55.0, "p_value": 0.26}
+    >>> for sentence in difference_verdict(found, "women", "men"):
+    ...     print(sentence)
+    Cannot be told: noise alone may have made this difference (p = 0.26).
+    women minus men is 20; the true difference is between −15 and 55, 19 times out of 20.
+    """
+    size = (
+        f"{first} minus {second} is {show_count(round(found['estimate']))}; the true difference is between "
+        f"{show_count(round(found['lower_95']))} and {show_count(round(found['upper_95']))}, 19 times out of 20."
+    )
+    p = chance(found["p_value"])
+    if found["p_value"] < _VERY_UNLIKELY:
+        return f"Real: noise alone would hardly ever make such a difference ({p}).", size
+    if found["p_value"] <= _UNLIKELY:
+        return f"A hint: noise alone would seldom make such a difference ({p}).", size
+    return f"Cannot be told: noise alone may have made this difference ({p}).", size
+
+
+def independence_verdict(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
+    """Return whether two variables depend on each other, and what that rests on.
+
+    >>> found = {"statistic": 3.2, "degrees_of_freedom": 2, "p_value": 0.2}
+    >>> print(independence_verdict(found, "Sex", "Age")[0])
+    Cannot be told: chance and noise together may have made what connects Sex and Age here (p = 0.2).
+    """
+    basis = (
+        f"Noise-aware test of independence: statistic {found['statistic']:.2f} on {found['degrees_of_freedom']} "
+        "degrees of freedom."
+    )
+    p = chance(found["p_value"])
+    if found["p_value"] < _VERY_UNLIKELY:
+        return f"Real: {first} and {second} depend on each other, beyond chance and noise ({p}).", basis
+    if found["p_value"] <= _UNLIKELY:
+        return (
+            f"A hint: chance and noise together would seldom connect {first} and {second} so much ({p}).",
+            basis,
+        )
+    return (
+        f"Cannot be told: chance and noise together may have made what connects {first} and {second} here ({p}).",
+        basis,
+    )
