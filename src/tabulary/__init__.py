@@ -1,6 +1,10 @@
 """Publish contingency tables from confidential records, with a guarantee that can be checked."""
 
-from tabulary import cellkey, datasets, errors, infer, perturb, suppress, synth, toolbox
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tabulary import datasets, errors
+from tabulary.client import connect
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
@@ -11,7 +15,10 @@ from tabulary.core.workload import Workload
 from tabulary.ledger import Ledger
 from tabulary.planning import Plan, plan
 from tabulary.release import Release, ReleasedTable
-from tabulary.workflows import release
+from tabulary.workflows.releasing import release
+
+if TYPE_CHECKING:
+    from tabulary import cellkey, infer, perturb, suppress, synth, toolbox
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,6 +37,7 @@ __all__ = [
     "Weights",
     "Workload",
     "cellkey",
+    "connect",
     "datasets",
     "errors",
     "infer",
@@ -40,3 +48,16 @@ __all__ = [
     "synth",
     "toolbox",
 ]
+
+# Rooms that take a while to load and that many programs never enter.
+_ROOMS = frozenset({"cellkey", "infer", "perturb", "suppress", "synth", "toolbox"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"tabulary.{name}")
+    raise AttributeError(f"module 'tabulary' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS})

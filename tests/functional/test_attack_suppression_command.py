@@ -6,7 +6,7 @@ import typer
 
 import tabulary as tb
 from docs import build
-from tabulary.cli.app import app, run
+from tabulary.cli.app import command_line, run
 from tabulary.suppress.pages.files import json_bytes, read_table
 from tabulary.suppress.table import SuppressedTable
 from tests.functional.test_examples_in_the_docs import _run_commands, blocks
@@ -138,7 +138,7 @@ def test_the_other_attacks_keep_their_names(said):
 
 
 def test_help_and_reference_list_every_attack():
-    commands = typer.main.get_command(app).commands["attack"].commands
+    commands = typer.main.get_command(command_line()).commands["attack"].commands
     assert set(commands) == {"suppression", "differencing", "averaging"}
     page = build.command_reference()
     assert "## `tabulary attack suppression`" in page

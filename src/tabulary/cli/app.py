@@ -1,52 +1,62 @@
 """The command `tabulary`, and what it says when something goes wrong."""
 
 import hashlib
+import importlib
 import sys
 import traceback
 from typing import NoReturn
 
 import typer
 
-from tabulary.cli.attack import attack
 from tabulary.cli.console import errors
-from tabulary.cli.datasets import datasets
-from tabulary.cli.demo import demo
-from tabulary.cli.ledger import ledger
-from tabulary.cli.perturb import perturb
-from tabulary.cli.plan import plan
-from tabulary.cli.release import release
-from tabulary.cli.show import show
-from tabulary.cli.suppress import suppress
-from tabulary.cli.synth import synth
-from tabulary.cli.testing import judge
-from tabulary.cli.verify import verify
 from tabulary.errors import TabularyError
 
 # Exit codes: 0 done, 1 a defect in Tabulary, 2 something the user can mend, 130 interrupted.
 DEFECT, USER_ERROR, INTERRUPTED = 1, 2, 130
 
-app = typer.Typer(
-    name="tabulary",
-    help="Publish contingency tables from confidential records, with a guarantee that can be checked.",
-    epilog="Start with: tabulary demo",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    # A pretty traceback prints local variables, and those hold exact counts.
-    pretty_exceptions_enable=False,
-)
-app.command()(demo)
-app.command()(datasets)
-app.command()(plan)
-app.command()(release)
-app.command()(show)
-app.command("test")(judge)
-app.command()(verify)
-app.command()(perturb)
-app.command()(suppress)
-app.command()(synth)
-app.add_typer(attack, name="attack")
-app.add_typer(ledger, name="ledger")
+# Where each command is, in the order of the help. A group of commands has the name of its module as well.
+_COMMANDS = {
+    "demo": "demo:demo",
+    "datasets": "datasets:datasets",
+    "plan": "plan:plan",
+    "release": "release:release",
+    "show": "show:show",
+    "test": "testing:judge",
+    "verify": "verify:verify",
+    "perturb": "perturb:perturb",
+    "suppress": "suppress:suppress",
+    "synth": "synth:synth",
+    "serve": "serve:serve",
+    "attack": "attack:attack",
+    "ledger": "ledger:ledger",
+    "token": "token:token",
+}
+
+
+def command_line(only: str | None = None) -> typer.Typer:
+    """Return the command line with all commands, or with one of them.
+
+    Loading all of them takes longer than most of them run, and a command line names one.
+    """
+    app = typer.Typer(
+        name="tabulary",
+        help="Publish contingency tables from confidential records, with a guarantee that can be checked.",
+        epilog="Start with: tabulary demo",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        # A pretty traceback prints local variables, and those hold exact counts.
+        pretty_exceptions_enable=False,
+        callback=_options,
+    )
+    for name in [only] if only in _COMMANDS else _COMMANDS:
+        module, _, function = _COMMANDS[name].partition(":")
+        command = getattr(importlib.import_module(f"tabulary.cli.{module}"), function)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,7 +67,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
@@ -74,6 +83,7 @@ def main() -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Return the exit code of the command line with these arguments."""
     try:
+        app = command_line(arguments[0] if arguments else None)
         result = app(args=arguments, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except TabularyError as problem:

@@ -1,0 +1,144 @@
+"""From a declared dataset to one that answers: its records are read, its tables paid for."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tabulary.builder.declarations import (
+    CellKeyProtection,
+    Declaration,
+    FixedProtection,
+    InteractiveProtection,
+    Payment,
+)
+from tabulary.cellkey import KeyedRecords
+from tabulary.confidential.records import Records
+from tabulary.errors import ServiceError
+from tabulary.ledger import Account, Ledger
+from tabulary.workflows.answering.answers import Answerer
+from tabulary.workflows.answering.cell_key import CellKeyAnswers
+from tabulary.workflows.answering.fixed import FixedAnswers
+from tabulary.workflows.answering.interactive import InteractiveAnswers
+from tabulary.workflows.releasing import Progress
+from tabulary.workflows.sections import located
+
+
+@dataclass(frozen=True)
+class Means:
+    """What datasets are opened with: the key, the ledger, and a folder for what took long to make."""
+
+    secret: bytes | None = field(repr=False)
+    ledger: Ledger | None
+    kept: Path
+
+    def account(self, payment: Payment) -> Account:
+        """Return the account that pays; refuse one whose budget is not what the file says."""
+        account = self.books.account(payment.account)
+        if payment.budget is not None and payment.budget != account.budget:
+            raise ServiceError(
+                f"the file says that account {account.name!r} has a budget of {payment.budget}, but it was opened with "
+                f"{account.budget}, and a budget stands for good. Nothing was spent. Correct the file."
+            )
+        return account
+
+    @property
+    def books(self) -> Ledger:
+        """The ledger, of a service that has one."""
+        if self.ledger is None:
+            raise ServiceError("this table builder has no ledger to pay from. Nothing was spent.")
+        return self.ledger
+
+    @property
+    def key(self) -> bytes:
+        """The key, of a service that has one."""
+        if self.secret is None:
+            raise ServiceError("this table builder has no key to draw noise from. Nothing was spent.")
+        return self.secret
+
+
+def open_answers(declared: Declaration, means: Means, progress: Progress | None = None) -> Answerer:
+    """Return the dataset, ready to answer; what is wrong is said with its name, and leaves no records open."""
+    return located(f"dataset {declared.name!r}", lambda: _open(declared, means, progress))
+
+
+def _open(declared: Declaration, means: Means, progress: Progress | None) -> Answerer:
+    with ExitStack() as failed:
+        answers: Answerer
+        match declared.protection:
+            case FixedProtection() as protection:
+                records = failed.enter_context(_records(declared))
+                answers = _fixed(declared, protection, records, means, progress)
+            case InteractiveProtection() as protection:
+                records = failed.enter_context(_records(declared))
+                answers = _interactive(declared, protection, records, means)
+            case CellKeyProtection() as protection:
+                keyed = failed.enter_context(_keyed_records(declared, protection))
+                answers = _cell_keys(declared, protection, keyed, means)
+        # From here on the answers close their records.
+        failed.pop_all()
+    return answers
+
+
+def _records(declared: Declaration) -> Records:
+    return Records.from_file(declared.source, declared.universe.domain, declared.codings)
+
+
+def _keyed_records(declared: Declaration, protection: CellKeyProtection) -> KeyedRecords:
+    domain = declared.universe.domain
+    return KeyedRecords.from_file(declared.source, domain, declared.codings, keys=protection.keys)
+
+
+def _fixed(
+    declared: Declaration,
+    protection: FixedProtection,
+    records: Records,
+    means: Means,
+    progress: Progress | None,
+) -> FixedAnswers:
+    payment = protection.payment
+    return FixedAnswers.open(
+        records,
+        declared.universe,
+        privacy=payment.cost,
+        neighbours=payment.neighbours,
+        account=means.account(payment),
+        secret=means.key,
+        dataset=declared.name,
+        version=declared.version,
+        reconstruct=protection.reconstruct,
+        about=protection.about,
+        kept=means.kept,
+        progress=progress,
+    )
+
+
+def _interactive(
+    declared: Declaration, protection: InteractiveProtection, records: Records, means: Means
+) -> InteractiveAnswers:
+    payment = protection.payment
+    return InteractiveAnswers.open(
+        records,
+        declared.universe,
+        cost=payment.cost,
+        ledger=means.books,
+        account=means.account(payment),
+        neighbours=payment.neighbours,
+        secret=means.key,
+        dataset=declared.name,
+        version=declared.version,
+    )
+
+
+def _cell_keys(
+    declared: Declaration, protection: CellKeyProtection, records: KeyedRecords, means: Means
+) -> CellKeyAnswers:
+    return CellKeyAnswers.open(
+        records,
+        declared.universe,
+        protection.ptable(),
+        dataset=declared.name,
+        version=declared.version,
+        secret=means.secret,
+        minimum=protection.minimum,
+        sparsity=protection.sparsity,
+    )

@@ -1,0 +1,132 @@
+"""The service file: which datasets a table builder serves, where it keeps its books, and how it listens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from tabulary.builder.declarations import Declaration, read_declaration
+from tabulary.builder.places import Place, read_place
+from tabulary.builder.service import Limits
+from tabulary.errors import InvalidPlan
+from tabulary.workflows.sections import Section, located, read_toml
+
+DEFAULT_TITLE = "Table builder"
+MOST_WORKERS = 64
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a table builder listens, and with how many processes.
+
+    `proxy` says that a reverse proxy on this machine stands before it: the caller's address is then taken from its
+    X-Forwarded-For, which nobody else is believed.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    proxy: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.host or any(c.isspace() for c in self.host):
+            raise InvalidPlan(f"the host is an address such as 127.0.0.1, not {self.host!r}.")
+        if not 0 <= self.port <= 65535:
+            raise InvalidPlan(f"the port is a number from 0, any that is free, to 65535, not {self.port}.")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise InvalidPlan(f"there may be 1 to {MOST_WORKERS} workers, not {self.workers}.")
+
+
+@dataclass(frozen=True)
+class ServiceFile:
+    """A service file that was read and understood. No record, no database and no key has been opened.
+
+    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `kept` is
+    the folder where tables that took long to make are kept for the next start; all of it is public.
+    """
+
+    path: Path
+    title: str
+    listening: Listening
+    state: Place
+    ledger: Place | None
+    key: Path | None
+    kept: Path
+    limits: Limits
+    datasets: Mapping[str, Declaration]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
+        paid = [name for name, each in self.datasets.items() if each.payment is not None]
+        if paid and self.ledger is None:
+            raise InvalidPlan(
+                f"dataset {paid[0]!r} has to be paid for: add a table [ledger] with its `database`."
+            )
+        if paid and self.key is None:
+            raise InvalidPlan(
+                f"dataset {paid[0]!r} draws noise from a key: add a table [key] with its `file`."
+            )
+        if self.ledger is not None and self.state.is_file and self.ledger.told == self.state.told:
+            raise InvalidPlan("[ledger] and [state] name the same SQLite file: each needs its own.")
+
+
+def read_service_file(path: str | Path) -> ServiceFile:
+    """Return what a service file says; refuse an unknown key, a missing one and a value that cannot be.
+
+    Reads no records: the sources need not exist yet. Paths are relative to the file's folder. What is wrong is said
+    with the file, the table and the key.
+    """
+    file = Path(path)
+    top = read_toml(file, "service file")
+    return located(file.name, lambda: _read(top, file.absolute()))
+
+
+def _read(top: Section, path: Path) -> ServiceFile:
+    folder = path.parent
+    title = top.take("title", str, default=DEFAULT_TITLE)
+    server = top.section("server", required=False)
+    state = top.section("state")
+    ledger = top.section("ledger", required=False)
+    key = top.section("key", required=False)
+    limits = top.section("limits", required=False)
+    declared = top.section("dataset")
+    top.done()
+
+    kept = state.take("folder", str, default="kept")
+    secret = key.take("file", str) if key.names() else None
+    key.done()
+    listening = _read_listening(server)
+    names = declared.names()
+    if not names:
+        raise InvalidPlan("[dataset] names no dataset. Add a table such as [dataset.census].")
+    return ServiceFile(
+        path=path,
+        title=title,
+        listening=listening,
+        state=located(state.name, lambda: read_place(state, folder)),
+        ledger=located(ledger.name, lambda: read_place(ledger, folder)) if ledger.names() else None,
+        key=folder / secret if secret is not None else None,
+        kept=folder / kept,
+        limits=_read_limits(limits),
+        datasets={name: read_declaration(name, declared.section(name), folder) for name in names},
+    )
+
+
+def _read_listening(section: Section) -> Listening:
+    usual = Listening()
+    host = section.take("host", str, default=usual.host)
+    port = section.take("port", int, default=usual.port)
+    workers = section.take("workers", int, default=usual.workers)
+    proxy = section.take("proxy", bool, default=usual.proxy)
+    section.done()
+    return located(section.name, lambda: Listening(host, port, workers, proxy))
+
+
+def _read_limits(section: Section) -> Limits:
+    usual = Limits()
+    given = {
+        name: section.take(name, int, default=getattr(usual, name))
+        for name in ("requests_a_minute", "burst", "body_bytes", "cached_bytes")
+    }
+    section.done()
+    return located(section.name, lambda: Limits(**given))

@@ -1,0 +1,233 @@
+"""A dataset as a service file declares it: what may be asked, how it is protected, who pays."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tabulary.builder.service import Variable
+from tabulary.cellkey import PTable, RecordKeys
+from tabulary.cellkey.ptable import Above
+from tabulary.confidential.coding import Coding
+from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.errors import InvalidPlan, LedgerError, ServiceError, listed
+from tabulary.ledger import Amount
+from tabulary.ledger.amounts import cost_in_unit_of
+from tabulary.planning.universe import MOST_CELLS, Universe
+from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.cell_key import Sparsity
+from tabulary.workflows.answering.fixed import RECONSTRUCTIONS
+from tabulary.workflows.sections import Section, located, read_amount, read_domain, read_privacy
+
+# Names stand in addresses, in the words of ledger entries and in the names of folders.
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What is paid, for which neighbours it promises, and from which account; `budget` is what that is opened with."""
+
+    cost: Privacy
+    neighbours: Neighbours
+    account: str
+    budget: Privacy | None
+
+
+@dataclass(frozen=True)
+class FixedProtection:
+    """All tables of the universe are paid for once, together."""
+
+    payment: Payment
+    reconstruct: str
+    about: int | None
+
+
+@dataclass(frozen=True)
+class InteractiveProtection:
+    """Every new question is paid for, from the dataset's account and from the asker's."""
+
+    payment: Payment
+
+
+@dataclass(frozen=True)
+class CellKeyProtection:
+    """Perturbation by cell keys, which is not differentially private and which nobody pays for."""
+
+    keys: RecordKeys
+    ptable_file: Path
+    repeat: int | None
+    minimum: int | None
+    sparsity: Sparsity | None
+
+    def ptable(self) -> PTable:
+        """Return the perturbation table, read from its file.
+
+        Larger counts than its last row's use that row, or rows from `repeat` on in turn: a table that is refused
+        because of a count would tell something about it.
+        """
+        above: Above = "last" if self.repeat is None else ("repeat", self.repeat)
+        return PTable.from_csv(self.ptable_file, modulus=self.keys.modulus, above=above)
+
+
+Protection = FixedProtection | InteractiveProtection | CellKeyProtection
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One dataset of a service file. Nothing of its records has been read."""
+
+    name: str
+    title: str
+    description: str
+    version: str
+    source: Path
+    universe: Universe
+    codings: Mapping[str, Coding]
+    variables: Mapping[str, Variable]
+    protection: Protection
+
+    @property
+    def method(self) -> Method:
+        """How the dataset is protected."""
+        match self.protection:
+            case FixedProtection():
+                return Method.fixed
+            case InteractiveProtection():
+                return Method.interactive
+            case CellKeyProtection():
+                return Method.cell_key
+
+    @property
+    def payment(self) -> Payment | None:
+        """What is paid for its tables; None where nothing is."""
+        return None if isinstance(self.protection, CellKeyProtection) else self.protection.payment
+
+
+def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
+    """Return what a table [dataset.NAME] declares; refuse what cannot be."""
+    _refuse_unusable(name, f"{section.name}: the name of a dataset")
+    version = section.take("version", str)
+    _refuse_unusable(version, f"{section.name} version")
+    method = section.take("method", str, default=Method.fixed.value)
+    if method not in list(Method):
+        raise InvalidPlan(f"{section.name} method is {method!r}. It may be {listed(Method)}.")
+    title = section.take("title", str, default=name)
+    description = section.take("description", str, default="")
+    source = folder / section.take("source", str)
+    attributes = section.section("domain")
+    zeros = section.take("structural_zeros", list, default=[])
+    tables = section.section("tables")
+
+    variables: dict[str, Variable] = {}
+
+    def take_words(attribute: str, entry: Section) -> None:
+        label = entry.take("label", str, default=attribute)
+        description = entry.take("description", str, default="")
+        names = entry.take("names", dict, default={})
+        if not all(isinstance(name, str) for name in names.values()):
+            raise InvalidPlan(f'{entry.name} names gives levels their labels, such as {{F = "Female"}}.')
+        variables[attribute] = Variable(label, description, names)
+
+    domain, codings = read_domain(attributes, zeros, take_words)
+    for attribute, variable in variables.items():
+        _refuse_names(f"{attributes.name[:-1]}.{attribute}]", variable, domain.levels_of(attribute))
+    order = tables.take("order", int)
+    forbidden = tables.take("forbidden", list, default=[])
+    max_cells = tables.take("max_cells", int, default=MOST_CELLS)
+    tables.done()
+    if not all(isinstance(each, list) and all(isinstance(a, str) for a in each) for each in forbidden):
+        raise InvalidPlan(
+            f'{tables.name} forbidden is a list of combinations such as [["faith", "village"]].'
+        )
+    universe = located(
+        tables.name, lambda: Universe(domain, order=order, forbidden=forbidden, max_cells=max_cells)
+    )
+
+    protection: Protection
+    match Method(method):
+        case Method.fixed:
+            protection = _read_fixed(section, name)
+        case Method.interactive:
+            protection = InteractiveProtection(_read_payment(section, name))
+        case Method.cell_key:
+            protection = _read_cell_keys(section, folder)
+    section.done()
+    return Declaration(name, title, description, version, source, universe, codings, variables, protection)
+
+
+def _read_payment(section: Section, name: str) -> Payment:
+    account = section.take("account", str, default=name)
+    paid = section.section("privacy")
+    cost, neighbours = read_privacy(paid)
+    if neighbours.sensitive:
+        raise InvalidPlan(
+            f"{paid.name} sensitive: a table builder's account protects every attribute. Leave `sensitive` out."
+        )
+    total = section.section("budget", required=False)
+    budget = read_amount(total) if total.names() else None
+    if budget is not None:
+        _refuse_too_little(total.name, budget, cost)
+    return Payment(cost, neighbours, account, budget)
+
+
+def _read_fixed(section: Section, name: str) -> FixedProtection:
+    payment = _read_payment(section, name)
+    options = section.section("mechanism", required=False)
+    reconstruct = options.take("reconstruct", str, default="auto")
+    about = options.take("records", int, default=None)
+    options.done()
+    if reconstruct not in (ways := ("auto", *RECONSTRUCTIONS)):
+        raise InvalidPlan(f"{options.name} reconstruct is {reconstruct!r}. It may be {listed(ways)}.")
+    if about is not None and about < 1:
+        raise InvalidPlan(f"{options.name} records is a positive whole number, about how many there are.")
+    return FixedProtection(payment, reconstruct, about)
+
+
+def _read_cell_keys(section: Section, folder: Path) -> CellKeyProtection:
+    keys = section.section("keys")
+    column = keys.take("column", str, default="record_key")
+    modulus = keys.take("modulus", int, default=None)
+    digits = keys.take("digits", int, default=None)
+    keys.done()
+    record_keys = located(keys.name, lambda: RecordKeys(column, modulus=modulus, digits=digits))
+    table = section.section("ptable")
+    file = folder / table.take("file", str)
+    repeat = table.take("repeat", int, default=None)
+    minimum = table.take("minimum", int, default=None)
+    table.done()
+    return CellKeyProtection(record_keys, file, repeat, minimum, _read_sparsity(section))
+
+
+def _read_sparsity(section: Section) -> Sparsity | None:
+    if "sparsity" not in section.names():
+        return None
+    rule, usual, share = section.section("sparsity"), Sparsity(), (int, float, str)
+    given = {n: rule.take(n, share, default=getattr(usual, n)) for n in ("ones", "ones_and_twos")}
+    rule.done()
+    return located(rule.name, lambda: Sparsity(**given))
+
+
+def _refuse_too_little(place: str, budget: Privacy, cost: Privacy) -> None:
+    """Refuse a budget that cannot pay once, before the account is opened: its budget stands for good."""
+    try:
+        price = cost_in_unit_of(budget, cost)
+    except LedgerError as problem:
+        raise InvalidPlan(f"{place}: {problem}") from None
+    if not price <= Amount.of(budget):
+        raise InvalidPlan(
+            f"{place}: a budget of {budget} does not pay for {cost} even once. Nothing was spent."
+        )
+
+
+def _refuse_names(place: str, variable: Variable, levels: Sequence[str]) -> None:
+    try:
+        variable.refuse_unusable(levels)
+    except ServiceError as problem:
+        raise InvalidPlan(f"{place} names: {problem}") from None
+
+
+def _refuse_unusable(text: str, what: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text, re.ASCII) or len(text) > _LONGEST_NAME:
+        raise InvalidPlan(
+            f"{what} is made of letters, digits, '.', '_' and '-', at most {_LONGEST_NAME} of them, not {text!r}."
+        )

@@ -1,0 +1,66 @@
+"""The secret key of a table builder: a file that only its owner reads, made once and never replaced silently."""
+
+import os
+import secrets
+from pathlib import Path
+
+from tabulary.builder.places import read_secret
+from tabulary.errors import ServiceError
+from tabulary.noise.keyed import SMALLEST_KEY
+
+WHAT_A_NEW_KEY_MEANS = (
+    "A new key draws new noise for every table: answers would differ from those already given, and the budget has to "
+    "pay for all of them again."
+)
+
+
+def create_key(path: Path) -> None:
+    """Write a fresh key of 256 bits to a new file of mode 0600; refuse a path that is taken.
+
+    The words come from the operating system. The file and its folder are on the disk when this returns: a key that is
+    lost with the power after its noise was paid for would be paid for twice.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ServiceError(f"{str(path)!r} is already there, and a key is never overwritten.") from None
+    except OSError as problem:
+        raise ServiceError(f"no key can be created at {str(path)!r}: {problem.strerror}.") from None
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(SMALLEST_KEY) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as problem:
+        # Half a key would be refused at every start.
+        path.unlink(missing_ok=True)
+        raise ServiceError(f"no key can be created at {str(path)!r}: {problem.strerror}.") from None
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key; refuse a file that is missing, open to others, too short or not hexadecimal."""
+    if not path.exists():
+        raise ServiceError(
+            f"there is no key file {str(path)!r}, and without its key no answer can be given again. Nothing was "
+            "opened, nothing was spent. Put the key back from where it is kept; if this table builder is new, "
+            f"`tabulary serve FILE --init` makes one. {WHAT_A_NEW_KEY_MEANS}"
+        )
+    text = read_secret(path, "the key file")
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        raise ServiceError(
+            f"the key file {str(path)!r} does not hold a key: hexadecimal digits are expected. Nothing was opened. Put "
+            f"the key back from where it is kept. {WHAT_A_NEW_KEY_MEANS}"
+        ) from None
+    if len(key) < SMALLEST_KEY:
+        raise ServiceError(
+            f"the key in {str(path)!r} is too short: {2 * SMALLEST_KEY} hexadecimal digits are the least. Nothing was "
+            f"opened. Put the key back from where it is kept. {WHAT_A_NEW_KEY_MEANS}"
+        )
+    return key

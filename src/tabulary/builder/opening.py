@@ -1,0 +1,151 @@
+"""From a service file to a service that is open: the key, the books, the records, and what must not have changed."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from tabulary.builder.answerers import Means, open_answers
+from tabulary.builder.configuration import ServiceFile
+from tabulary.builder.declarations import Declaration
+from tabulary.builder.key_file import WHAT_A_NEW_KEY_MEANS, create_key, read_key
+from tabulary.builder.service import Dataset, Service
+from tabulary.builder.state import Role, State
+from tabulary.errors import LedgerMissing, ServiceError
+from tabulary.ledger import Ledger
+from tabulary.mechanisms.on_demand import noise_check
+from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint
+from tabulary.workflows.releasing import Progress
+
+_LEDGER = "ledger"
+
+
+def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Service:
+    """Return the service, open: its records read, its tables paid for, ready to answer. Creates nothing.
+
+    What is public is checked before a record is touched: the key, the state, the ledger, the accounts. A ledger, a key
+    or a sampler that is not the one this service was set up with is refused, for each would give a second answer to
+    an old question. Noise that an earlier start or another worker has paid for is not paid for again.
+    """
+    with ExitStack() as opened:
+        secret = read_key(file.key) if file.key is not None else None
+        state = opened.enter_context(State.open(file.state.where()))
+        ledger = None
+        if file.ledger is not None:
+            ledger = opened.enter_context(Ledger.open(file.ledger.where()))
+        _refuse_changes(file, state, ledger, secret)
+        means = Means(secret, ledger, file.kept)
+        for declared in file.datasets.values():
+            if declared.payment is not None:
+                means.account(declared.payment)
+        datasets = {}
+        for name, declared in file.datasets.items():
+            answers = open_answers(declared, means, progress)
+            opened.callback(answers.close)
+            account = None if declared.payment is None else declared.payment.account
+            datasets[name] = Dataset(
+                name, declared.title, declared.description, answers, declared.variables, account
+            )
+        service = Service(
+            datasets,
+            state,
+            ledger,
+            key_fingerprint(secret) if secret is not None else None,
+            file.limits,
+            file.title,
+        )
+        opened.pop_all()
+    return service
+
+
+def initialise(file: ServiceFile) -> str | None:
+    """Create what the service file names and is not there: state, key, ledger, accounts. Reads no records.
+
+    Nothing is overwritten, and a second call changes nothing. What the service once had and has lost is not replaced:
+    an empty ledger in the place of a full one would be a second budget for the same people, and a new key a second
+    noise. Returns the text of the custodian's first token, which is kept nowhere; None if there is one already.
+    """
+    with ExitStack() as opened:
+        state = opened.enter_context(State.create(file.state.where()))
+        ledger = None
+        if file.ledger is not None:
+            ledger = opened.enter_context(_ledger(file.ledger.where(), file, state))
+        if file.key is not None and not file.key.exists():
+            _refuse_lost_key(file, state, ledger)
+            create_key(file.key)
+        secret = read_key(file.key) if file.key is not None else None
+        _refuse_changes(file, state, ledger, secret)
+        means = Means(secret, ledger, file.kept)
+        for declared in file.datasets.values():
+            _open_account(means, declared)
+        # The first token of a service is its custodian's.
+        if state.tokens.list(size=1):
+            return None
+        _, text = state.tokens.add("custodian", Role.custodian)
+        return text
+
+
+def _ledger(where: Path | str, file: ServiceFile, state: State) -> Ledger:
+    try:
+        return Ledger.open(where)
+    except LedgerMissing:
+        # A key outlives what was drawn from it: where there is one, there were books, even if the state is lost too.
+        if state.recall(_LEDGER) is None and (file.key is None or not file.key.exists()):
+            return Ledger.create(where)
+    raise ServiceError(
+        "the ledger of this table builder is gone, and an empty one would be a second budget for the same people. "
+        "Nothing was created, nothing was spent. Restore it from a copy, to the place that [ledger] names. If nothing "
+        "was ever published from these records, remove the state and the key, and begin anew."
+    )
+
+
+def _refuse_lost_key(file: ServiceFile, state: State, ledger: Ledger | None) -> None:
+    """Refuse to make a key for versions that already have answers under another, unless their names are new."""
+    for declared in file.datasets.values():
+        if state.recall(_key_of(declared)) is not None or _was_answered(declared, ledger):
+            raise ServiceError(
+                f"there is no key file {str(file.key)!r}, and version {declared.version!r} of {declared.name!r} was "
+                f"opened with one. Nothing was created, nothing was spent. Put it back from where it is kept. "
+                f"{WHAT_A_NEW_KEY_MEANS} If that is what you want, give every dataset a new version first."
+            )
+
+
+def _was_answered(declared: Declaration, ledger: Ledger | None) -> bool:
+    # The state may be lost as well: then the words of the entries tell that noise was paid for.
+    payment = declared.payment
+    if ledger is None or payment is None:
+        return False
+    words = Edition(declared.name, declared.version, records="", key="").purpose.split(",")[0]
+    entries = (e for a in ledger.accounts() if a.name == payment.account for e in a.entries())
+    return any(entry.purpose.startswith(f"{words},") for entry in entries)
+
+
+def _refuse_changes(file: ServiceFile, state: State, ledger: Ledger | None, secret: bytes | None) -> None:
+    """Refuse a ledger, a key or a way to draw noise other than those that the state remembers."""
+    if ledger is not None:
+        state.remember(_LEDGER, ledger.identity)
+    if secret is None:
+        return
+    fingerprint = key_fingerprint(secret)
+    # By version: whoever wants another key gives the dataset a new version, which has to be paid for in any case.
+    for declared in file.datasets.values():
+        state.remember(_key_of(declared), fingerprint)
+    state.remember(f"the noise of key {fingerprint}", noise_check(secret))
+
+
+def _key_of(declared: Declaration) -> str:
+    return f"the key of {declared.name} {declared.version}"
+
+
+def _open_account(means: Means, declared: Declaration) -> None:
+    """Open the account that pays unless it is there; one that is there must be what the file says."""
+    payment = declared.payment
+    if payment is None:
+        return
+    try:
+        means.account(payment)
+    except LedgerMissing:
+        if payment.budget is None:
+            raise ServiceError(
+                f"the ledger has no account {payment.account!r}, and the file does not say what its budget is. Add a "
+                f"table [dataset.{declared.name}.budget]; it stands for good."
+            ) from None
+        means.books.create_account(payment.account, payment.budget, payment.neighbours)

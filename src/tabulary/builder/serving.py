@@ -1,0 +1,272 @@
+"""A service that listens: one process, or several below a supervisor that replaces those that die."""
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from tabulary.builder.app import create_app
+from tabulary.builder.configuration import Listening, ServiceFile, read_service_file
+from tabulary.builder.opening import open_service
+from tabulary.builder.service import Service
+from tabulary.errors import ServiceError, TabularyError
+from tabulary.workflows.releasing import Progress
+
+_FILE = "TABULARY_SERVICE_FILE"
+"""The variable through which the supervisor tells its workers which service they open."""
+
+# A worker that starts imports compilers and reads records; one that does not answer for this long hangs.
+_PATIENCE = 60
+# Seconds for requests that are being answered when the service is told to stop.
+_FAREWELL = 10
+# Callers who wait for a worker to take them.
+_BACKLOG = 2048
+
+_log = logging.getLogger("tabulary.builder")
+
+Announce = Callable[[str], None]
+"""Called with the address once every worker answers."""
+
+ShowingProgress = Callable[[], contextlib.AbstractContextManager[Progress | None]]
+"""Makes a context in which progress is shown."""
+
+
+def serve(
+    file: ServiceFile,
+    host: str | None = None,
+    port: int | None = None,
+    workers: int | None = None,
+    *,
+    announce: Announce = print,
+    showing_progress: ShowingProgress = contextlib.nullcontext,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, then finish what is being answered and return.
+
+    The address is taken and the service opened here, before any worker starts: what is wrong is said once, the tables
+    are paid for once, and a reconstruction is kept for the workers to load. A worker that dies is replaced; one that
+    cannot open the service ends the whole, for its successors would fail alike. `announce` is called with the address
+    once all of them answer; `showing_progress` lasts while the service is opened. `host`, `port` and `workers` stand
+    before what the file says.
+    """
+    told = file.listening
+    listening = replace(
+        told,
+        host=told.host if host is None else host,
+        port=told.port if port is None else port,
+        workers=told.workers if workers is None else workers,
+    )
+    with _stopping_gently(), _bound(listening) as listener, contextlib.ExitStack() as opened:
+        address = _address(listener)
+        with showing_progress() as progress:
+            service = open_service(file, progress=progress)
+        opened.callback(service.close)
+        # Two services may both have been given the address as long as neither listened.
+        with _free(listening, "Nothing is served."):
+            listener.listen(_BACKLOG)
+        if listening.workers == 1:
+            _serve_alone(service, listening, listener, lambda: announce(address))
+        else:
+            opened.close()
+            _serve_together(file, listening, listener, lambda: announce(address))
+
+
+def _serve_alone(
+    service: Service, listening: Listening, listener: socket.socket, ready: Callable[[], None]
+) -> None:
+    server = _Server(_settings(create_app(service), listening), ready)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
+
+
+def _serve_together(
+    file: ServiceFile, listening: Listening, listener: socket.socket, ready: Callable[[], None]
+) -> None:
+    os.environ[_FILE] = str(file.path)
+    supervisor = _Supervisor(_settings("tabulary.builder.serving:worker", listening), listener, ready)
+    supervisor.run()
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        raise ServiceError(
+            "a worker could not open the service, and its successors would fail alike: see above. All workers have "
+            "stopped. Answers that were given stay as they are."
+        )
+
+
+def worker() -> FastAPI:
+    """Return the application of one worker process, whose service it opens for itself.
+
+    A worker that cannot ends with the code that tells the supervisor not to try again. What it says then holds nothing
+    that could come from a record unless its writer meant it for the custodian.
+    """
+    _end_with_supervisor()
+    try:
+        return create_app(open_service(read_service_file(os.environ[_FILE])))
+    except TabularyError as problem:
+        _log.error("A worker could not open the service: %s", problem)
+    except Exception as defect:
+        _log.error("A worker could not open the service: %s", _place(defect))
+    sys.exit(STARTUP_FAILURE)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+class _Supervisor(Multiprocess):
+    """Uvicorn's supervisor, which says when all its workers answer, and when one of them was replaced."""
+
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, ready: Callable[[], None]) -> None:
+        super().__init__(config, [listener])
+        self._ready: Callable[[], None] | None = ready
+
+    def keep_subprocess_alive(self) -> None:
+        for process in self.processes:
+            # The worker has this end of its pipe. Were it open here too, the death of one that was just asked whether
+            # it is well would go unheard until patience runs out.
+            process.child_conn.close()
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        if self.processes != before:
+            _log.warning("A worker died, or did not answer for %d seconds, and was replaced.", _PATIENCE)
+        if self._ready is None or self.should_exit.is_set():
+            return
+        if all(process.is_ready(_PATIENCE) for process in self.processes):
+            self._ready()
+            self._ready = None
+
+
+class PlaceFormatter(logging.Formatter):
+    """Log lines in which an exception is its kind and its place: its message may hold a value of a record."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 — the name is logging's
+        """Return the kind and the place of the exception."""
+        _, problem, _ = ei
+        return _place(problem)
+
+
+def _place(problem: BaseException | None) -> str:
+    if problem is None:
+        return "no exception"
+    frames = traceback.extract_tb(problem.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(problem).__name__}{where}"
+
+
+def _settings(app: FastAPI | str, listening: Listening) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        factory=isinstance(app, str),
+        workers=listening.workers,
+        # Who asks for what is nobody's business, and a token could stand in a careless address.
+        access_log=False,
+        log_config=_LOGGING,
+        log_level="warning",
+        server_header=False,
+        # Believed from a proxy on this machine, and from nobody else: an address decides who is slowed down.
+        proxy_headers=listening.proxy,
+        forwarded_allow_ips="127.0.0.1",
+        ws="none",
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_FAREWELL,
+        timeout_worker_healthcheck=_PATIENCE,
+    )
+
+
+_LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "place": {
+            "()": "tabulary.builder.serving.PlaceFormatter",
+            "format": "%(asctime)s %(levelname)s %(message)s",
+        }
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "place", "stream": "ext://sys.stderr"}
+    },
+    "loggers": {
+        "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        "tabulary": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+    },
+}
+
+
+@contextlib.contextmanager
+def _bound(listening: Listening) -> Iterator[socket.socket]:
+    """Yield a socket that has the address; nobody who comes while records are read is kept waiting."""
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with _free(listening, "Nothing was opened, nothing was spent."):
+            listener.bind((listening.host, listening.port))
+        yield listener
+
+
+@contextlib.contextmanager
+def _free(listening: Listening, state: str) -> Iterator[None]:
+    """Say what to do if the address is not free."""
+    try:
+        yield
+    except OSError as problem:
+        raise ServiceError(
+            f"nothing can listen on {listening.host} port {listening.port}: {problem.strerror}. {state} Stop what "
+            "listens there, or choose another with --port; 0 takes one that is free."
+        ) from None
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}"
+
+
+@contextlib.contextmanager
+def _stopping_gently() -> Iterator[None]:
+    """Let SIGTERM end what is going on as Ctrl-C does, so that files and connections are closed."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+def _end_with_supervisor() -> None:
+    """Stop this worker when its supervisor is gone: it would hold the address, and nobody could stop it."""
+    supervisor = multiprocessing.parent_process()
+    if supervisor is None:
+        return
+
+    def watch() -> None:
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()

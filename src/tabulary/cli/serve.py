@@ -1,0 +1,180 @@
+"""`tabulary serve`: run a table builder, or prepare one."""
+
+import tempfile
+from collections import Counter
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table as Grid
+
+from tabulary.cli.console import errors, output, progress_bar
+from tabulary.cli.options import check_together, given_options
+from tabulary.core.workload import show_margin
+from tabulary.errors import InvalidPlan, MissingExtra
+from tabulary.planning import ExpectedError, show_width
+from tabulary.planning.universe import Universe
+from tabulary.workflows.sections import located
+
+if TYPE_CHECKING:
+    from tabulary.builder.configuration import ServiceFile
+
+_STATE = "Nothing was opened."
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(help="A service file in TOML.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on, instead of the file's.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port, instead of the file's; 0 takes one that is free.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="How many processes, instead of the file's.")] = None,
+    init: Annotated[
+        bool,
+        typer.Option("--init", help="Create the key, the state, the ledger and its accounts, and stop."),
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say how accurate the tables would be, and stop. Opens nothing.")
+    ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Serve 100,000 generated people. Needs no file.")
+    ] = False,
+) -> None:
+    """Serve tables that people build themselves, until Ctrl-C.
+
+    Examples: tabulary serve --demo, or with your records: tabulary serve service.toml --check, then tabulary serve
+    service.toml --init, then tabulary serve service.toml
+    """
+    given = given_options(context)
+    if demo:
+        check_together(given, "demo", ["host", "port"], {"file": "a service file"}, _STATE)
+        _serve_demonstration(host, port)
+        return
+    if file is None:
+        raise InvalidPlan(f"name a service file, or try: tabulary serve --demo. {_STATE}")
+    for mode in ("init", "check"):
+        if mode in given:
+            check_together(given, mode, ["file"], {"file": "a service file"}, _STATE)
+    configured = read_file(file)
+    if check:
+        _check(configured)
+    elif init:
+        _initialise(configured)
+    else:
+        _serve(configured, host, port, workers)
+
+
+def read_file(file: Path) -> "ServiceFile":
+    """Return what a service file says; where the packages of a table builder are missing, say how to install them."""
+    _refuse_without_packages()
+    from tabulary.builder.configuration import read_service_file
+
+    return read_service_file(file)
+
+
+def _refuse_without_packages() -> None:
+    try:
+        from tabulary.builder import serving  # noqa: F401 — imports all of them
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.startswith("tabulary"):
+            raise
+        raise MissingExtra(
+            f"{missing.name} is not installed, and a table builder needs it. {_STATE} Install it: pip install "
+            "'tabulary[serve]'."
+        ) from None
+
+
+def _serve(configured: "ServiceFile", host: str | None, port: int | None, workers: int | None) -> None:
+    from tabulary.builder import serving
+
+    if (host or configured.listening.host) not in _LOCAL:
+        errors.print(
+            "Others can reach this address, and plain HTTP shows them every token on its way. Let it listen on "
+            "127.0.0.1, behind a proxy that speaks HTTPS.",
+            style="yellow",
+        )
+
+    def announce(address: str) -> None:
+        output.print(f"{configured.title}: {address} (Ctrl-C stops it)", markup=False, soft_wrap=True)
+
+    serving.serve(configured, host, port, workers, announce=announce, showing_progress=progress_bar)
+
+
+def _serve_demonstration(host: str | None, port: int | None) -> None:
+    _refuse_without_packages()
+    from tabulary.builder import opening, serving
+    from tabulary.builder.demonstration import write_demonstration
+
+    with tempfile.TemporaryDirectory(prefix="tabulary-demo-") as folder:
+        configured = read_file(write_demonstration(Path(folder)))
+
+        def announce(address: str) -> None:
+            asked = f"{address}/api/datasets/people/tables.csv?by=sex&by=employment"
+            output.print(
+                f"{configured.title}: {address} (Ctrl-C stops it)\nTry: curl '{asked}'",
+                markup=False,
+                soft_wrap=True,
+            )
+
+        opening.initialise(configured)
+        serving.serve(configured, host, port, announce=announce, showing_progress=progress_bar)
+
+
+def _initialise(configured: "ServiceFile") -> None:
+    from tabulary.builder.opening import initialise
+
+    token = initialise(configured)
+    lines = [f"{configured.path.name} is ready: tabulary serve {configured.path.name}"]
+    if configured.key is not None:
+        lines.append(
+            f"Copy the key {configured.key} to a safe place: without it no answer can be given again."
+        )
+    if token is None:
+        lines.append("Its custodian has a token already; `tabulary token add` makes another.")
+    else:
+        lines.append(f"The custodian's token, shown this once: {token}")
+    for line in lines:
+        output.print(line, markup=False, soft_wrap=True)
+
+
+def _check(configured: "ServiceFile") -> None:
+    from tabulary.builder.forecast import forecast
+
+    for declared in configured.datasets.values():
+        with errors.status("Planning …"):
+            expected = located(f"dataset {declared.name!r}", partial(forecast, declared))
+        output.print(
+            f"{declared.name}, version {declared.version}: {declared.title}", markup=False, soft_wrap=True
+        )
+        output.print(expected.sentence, markup=False)
+        if expected.errors:
+            output.print(_by_order(declared.universe, expected.errors))
+
+
+def _by_order(universe: Universe, expected: tuple[ExpectedError, ...]) -> Grid:
+    """Return the accuracy of many tables, a line for each number of attributes."""
+    grid = Grid(title="Expected accuracy, before any budget is spent", title_justify="left")
+    for head in ("attributes", "tables", "standard error", "±95%"):
+        grid.add_column(head, justify="right")
+    grid.add_column("least accurate")
+    tables = Counter(map(len, universe.margins))
+    for order, group in groupby(expected, key=lambda each: len(each.margin)):
+        rows = list(group)
+        worst = max(rows, key=lambda each: each.standard_error)
+        grid.add_row(
+            str(order),
+            f"{tables[order]:,}",
+            _range([each.standard_error for each in rows]),
+            _range([each.half_width for each in rows]),
+            show_margin(worst.margin).replace("[", r"\[") if order else "the total",
+        )
+    return grid
+
+
+def _range(values: list[float]) -> str:
+    low, high = show_width(min(values)), show_width(max(values))
+    return low if low == high else f"{low} – {high}"
