@@ -1,0 +1,7 @@
+"""A table builder's client: tables from a service, as good as tables from a release on disk."""
+
+from tabulary.client.dataset import RemoteDataset
+from tabulary.client.perturbed import PerturbedTable
+from tabulary.client.table_builder import TableBuilder, connect
+
+__all__ = ["PerturbedTable", "RemoteDataset", "TableBuilder", "connect"]

@@ -1,0 +1,87 @@
+"""What a table builder tells about a dataset: all that is public but its tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from tabulary.core.domain import Domain
+from tabulary.core.privacy import Neighbours, Privacy, privacy_from_description
+from tabulary.errors import InvalidPlan
+from tabulary.planning.universe import Universe
+from tabulary.release.promise import Promise
+
+
+@dataclass(frozen=True)
+class RemoteDataset:
+    """A dataset of a table builder: its attributes, which tables may be asked for, and what is promised.
+
+    `privacy` is what all tables together cost, or one question of an interactive dataset; None where there is no
+    differential privacy. `labels` says how attributes are called where people read.
+
+    >>> universe = Universe(Domain({"sex": ["F", "M"]}), order=1)
+    >>> promise = Promise("This release is …", (), "One person …", (), ())
+    >>> RemoteDataset("census", "Census 2026", "", "fixed", "2026", universe, promise)
+    <RemoteDataset census 2026, fixed: sex 2>
+    """
+
+    name: str
+    title: str
+    description: str
+    method: str
+    version: str
+    universe: Universe
+    promise: Promise
+    privacy: Privacy | None = None
+    neighbours: Neighbours | None = None
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their levels."""
+        return self.universe.domain
+
+    def __repr__(self) -> str:
+        shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
+        return f"<RemoteDataset {self.name} {self.version}, {self.method}: {shown}>"
+
+
+def dataset_from_description(description: Any) -> RemoteDataset:
+    """Return the dataset that a table builder describes; refuse anything else."""
+    try:
+        domain = Domain(
+            {v["name"]: v["levels"] for v in description["variables"]}, description["structural_zeros"]
+        )
+        near, privacy = description["neighbours"], description["privacy"]
+        return RemoteDataset(
+            name=_text(description["id"]),
+            title=_text(description["title"]),
+            description=_text(description["description"]),
+            method=_text(description["method"]),
+            version=_text(description["version"]),
+            universe=Universe(domain, **description["universe"]),
+            promise=_promise(description["promise"]),
+            privacy=None if privacy is None else privacy_from_description(privacy),
+            neighbours=None
+            if near is None
+            else Neighbours(near["relation"], near["records"], domain.margin(near["sensitive"])),
+            labels=MappingProxyType({v["name"]: _text(v["label"]) for v in description["variables"]}),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InvalidPlan("this is not the description of a dataset that a table builder writes.") from None
+
+
+def _promise(described: Mapping[str, Any]) -> Promise:
+    return Promise(
+        _text(described["statement"]),
+        tuple(map(_text, described["meaning"])),
+        _text(described["protected"]),
+        tuple(map(_text, described["conditions"])),
+        tuple(map(_text, described["not_promised"])),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value

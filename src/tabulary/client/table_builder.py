@@ -1,0 +1,225 @@
+"""A table builder from the asker's side: questions in Python, released tables as answers."""
+
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import Any, Literal
+
+from tabulary.client.dataset import RemoteDataset, dataset_from_description
+from tabulary.client.perturbed import PerturbedTable
+from tabulary.client.transport import Transport
+from tabulary.core.privacy import Privacy, privacy_from_description
+from tabulary.errors import InvalidTable, PublicError, ServiceUnreachable
+from tabulary.planning import ExpectedError, Plan, plan_from_description
+from tabulary.release import ReleasedTable
+from tabulary.release.exchange import counts_from_document, table_from_document
+
+Estimate = Literal["published", "linear"]
+
+_PAGE = 100
+_MOST_PAGES = 1_000
+
+
+class TableBuilder:
+    """A table builder at an address. Made by `connect`; nothing is asked before the first question.
+
+    Every answer is checked: it answers the question that was asked, has the shape that it claims, and its standard
+    errors are those of the plan that it names. A plan is fetched once, derived anew, and known by its digest. So a
+    table from here is as good as one from a release on disk, and the functions of `tb.infer` take it.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._plans: dict[str, Plan] = {}
+        self._lock = Lock()
+
+    @property
+    def url(self) -> str:
+        """Where the table builder is."""
+        return self._transport.url
+
+    def datasets(self) -> dict[str, str]:
+        """Return the title of every dataset, by the name that it is asked for with."""
+        found: dict[str, str] = {}
+        for page in range(1, _MOST_PAGES + 1):
+            listing = self._transport.get(["datasets"], [("page", str(page)), ("size", str(_PAGE))])
+            match listing:
+                case {"items": list(items), "next": following}:
+                    found |= dict(self._line(item) for item in items)
+                    if following is None:
+                        break
+                case _:
+                    raise self._unfit("the list of datasets")
+        return found
+
+    def dataset(self, name: str) -> RemoteDataset:
+        """Return what is public about a dataset: attributes, levels, which tables may be asked, and the promise."""
+        described = self._transport.get(["datasets", name])
+        try:
+            return dataset_from_description(described)
+        except PublicError:
+            raise self._unfit(f"the description of dataset {name!r}") from None
+
+    def table(
+        self,
+        name: str,
+        by: str | Iterable[str],
+        where: Mapping[str, str | int] | None = None,
+        keep: Mapping[str, Iterable[str | int]] | None = None,
+        *,
+        estimate: Estimate = "published",
+    ) -> ReleasedTable:
+        """Return the table by some attributes, of those in the levels `where`, with the levels to `keep`.
+
+        `estimate` is "published", what the dataset publishes to everybody, or "linear": the unbiased estimate, which
+        may be negative and which tests need. Both are made of the same measurements. Where answers cost, a new
+        question is paid for and a repeated one is free; the answer is the same for ever.
+        """
+        asked = _question(by, where, keep)
+        document = self._transport.post(["datasets", name, "tables"], {**asked, "estimate": estimate})
+        self._check_answers(document, name, asked)
+        plan = self._plan_behind(document, name, asked)
+        try:
+            return table_from_document(document, plan)
+        except PublicError as problem:
+            if isinstance(problem, InvalidTable) and document.get("errors") == "unknown":
+                raise InvalidTable(
+                    f"dataset {name!r} is not differentially private, and the law of its errors is not known, so that "
+                    "no inference can trust it. Take its counts as they are with perturbed_table()."
+                ) from None
+            raise self._unfit("a table", str(problem)) from problem
+
+    def perturbed_table(
+        self,
+        name: str,
+        by: str | Iterable[str],
+        where: Mapping[str, str | int] | None = None,
+        keep: Mapping[str, Iterable[str | int]] | None = None,
+    ) -> PerturbedTable:
+        """Return a table of a dataset that is NOT differentially private; one that is has `table`."""
+        asked = _question(by, where, keep)
+        document = self._transport.post(["datasets", name, "tables"], asked)
+        self._check_answers(document, name, asked)
+        if document.get("errors") in ("plan", "simulated"):
+            raise InvalidTable(f"the errors of the tables of {name!r} are known. Take them with table().")
+        try:
+            domain, counts = counts_from_document(document)
+        except PublicError as problem:
+            raise self._unfit("a table", str(problem)) from problem
+        return PerturbedTable(domain, counts, document["promise"], document["perturbation"] or {})
+
+    def expected_error(
+        self, name: str, by: str | Iterable[str], where: Mapping[str, str | int] | None = None
+    ) -> ExpectedError:
+        """Return how accurate a table will be, known without asking for it. Costs nothing."""
+        asked = _question(by, where, None)
+        match self._accuracy(name, asked):
+            case {
+                "cells": int(cells),
+                "standard_error": int() | float() as error,
+                "half_width_95": width,
+            } if isinstance(width, int | float):
+                return ExpectedError(tuple(asked["by"]), cells, float(error), width)
+            case {"standard_error": None}:
+                raise InvalidTable(
+                    f"how accurate a table of {name!r} is, is not known: it is not differentially private."
+                )
+        raise self._unfit("the accuracy of a table")
+
+    def price(
+        self, name: str, by: str | Iterable[str], where: Mapping[str, str | int] | None = None
+    ) -> Privacy | None:
+        """Return what asking for a table would cost now; None if it is free. Costs nothing."""
+        match self._accuracy(name, _question(by, where, None)):
+            case {"price": None}:
+                return None
+            case {"price": dict(price)}:
+                try:
+                    return privacy_from_description(price)
+                except PublicError:
+                    pass
+        raise self._unfit("the price of a table")
+
+    def plan(self, name: str, by: str | Iterable[str] = ()) -> Plan:
+        """Return the plan behind a table: what was measured, at what scale, and what that promises."""
+        described = self._transport.get(["datasets", name, "plan"], [("by", a) for a in _names(by)])
+        try:
+            return plan_from_description(described)
+        except (PublicError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as problem:
+            reason = str(problem) if isinstance(problem, PublicError) else ""
+            raise self._unfit("a plan", reason) from problem
+
+    def __repr__(self) -> str:
+        return f"<TableBuilder at {self.url}>"
+
+    def _plan_behind(self, document: Mapping[str, Any], name: str, asked: Mapping[str, Any]) -> Plan | None:
+        """Return the plan that a table names, if its errors follow from it."""
+        digest = document.get("plan")
+        if document.get("errors") != "plan" or not isinstance(digest, str):
+            return None
+        # Deriving a plan of thousands of tables takes a while: one thread does it, the others wait for it.
+        with self._lock:
+            if digest not in self._plans:
+                plan = self.plan(name, [*asked["by"], *asked["where"]])
+                if plan.digest() != digest:
+                    raise self._unfit("a table", "it names another plan than the one that the service gives.")
+                self._plans[digest] = plan
+            return self._plans[digest]
+
+    def _check_answers(self, document: Any, name: str, asked: Mapping[str, Any]) -> None:
+        match document:
+            case {"dataset": str(dataset), "question": {"by": by, "where": where}} if (
+                dataset == name and by == asked["by"] and where == asked["where"]
+            ):
+                return
+        raise self._unfit("a table", "it is not the answer to what was asked.")
+
+    def _accuracy(self, name: str, asked: Mapping[str, Any]) -> Any:
+        return self._transport.post(["datasets", name, "accuracy"], asked)
+
+    def _line(self, item: object) -> tuple[str, str]:
+        match item:
+            case {"id": str(name), "title": str(title)}:
+                return name, title
+        raise self._unfit("the list of datasets")
+
+    def _unfit(self, what: str, reason: str = "") -> ServiceUnreachable:
+        return ServiceUnreachable(
+            f"{self.url} sent {what} that this version of Tabulary cannot trust{f': {reason}' if reason else '.'} Do "
+            "not use it. Compare the versions of Tabulary here and there, and ask its custodian."
+        )
+
+
+def connect(
+    url: str, token: str | None = None, timeout: float = 30, *, insecure: bool = False
+) -> TableBuilder:
+    """Return the table builder at an address, such as "https://tables.example.org".
+
+    `token` is what an analyst was given, for datasets whose answers cost. It goes to that address only, over https or
+    to this machine; `insecure=True` sends it over plain http all the same. `timeout` is how many seconds an answer may
+    take. A service that is busy is asked again as it says, three times at most. Nothing is asked yet.
+
+    >>> connect("http://127.0.0.1:8000")
+    <TableBuilder at http://127.0.0.1:8000>
+    >>> connect("http://tables.example.org", token="tab_1_secret")
+    Traceback (most recent call last):
+    ...
+    tabulary.errors.ServiceUnreachable: a token would go to http://tables.example.org in plain text, ...
+    """
+    return TableBuilder(Transport(url, token, timeout, insecure))
+
+
+def _question(
+    by: str | Iterable[str],
+    where: Mapping[str, str | int] | None,
+    keep: Mapping[str, Iterable[str | int]] | None,
+) -> dict[str, Any]:
+    """Return a question as plain data; a level may be given as a whole number, as in a domain."""
+    return {
+        "by": _names(by),
+        "where": {a: str(level) for a, level in (where or {}).items()},
+        "keep": {a: [str(level) for level in levels] for a, levels in (keep or {}).items()},
+    }
+
+
+def _names(by: str | Iterable[str]) -> list[str]:
+    return [by] if isinstance(by, str) else list(by)

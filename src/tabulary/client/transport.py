@@ -1,0 +1,213 @@
+"""How a table builder is reached: HTTP with the standard library, bounded in time and size, and to one host only."""
+
+import http.client
+import ipaddress
+import json
+import math
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any, NoReturn
+
+from tabulary.client.problems import problem_error
+from tabulary.errors import ServiceUnreachable
+
+MOST_BYTES = 1 << 28
+"""The longest answer that is read: a table of ten million cells is shorter."""
+
+MOST_WAITS = 3
+"""How often a question is asked again when the service says that it is busy."""
+
+_BUSY = (429, 503)
+_PIECE = 1 << 16
+_LONGEST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Transport:
+    """One table builder's address, and the token that goes there and nowhere else.
+
+    A token is sent over TLS or to this very machine. `insecure` sends it over plain HTTP, where everybody on the way
+    can read and use it. Redirects are not followed: another address is another host, which the caller has to choose.
+
+    >>> Transport("http://127.0.0.1:8000", token="tab_1_secret")
+    Transport(url='http://127.0.0.1:8000', timeout=30.0, insecure=False)
+    """
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    timeout: float = 30.0
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        parts = _parts(self.url)
+        if parts is None:
+            raise ServiceUnreachable(
+                "the address of a table builder is like 'https://tables.example.org' or 'http://127.0.0.1:8000', "
+                f"without a user, a query or a fragment, not {_shown(self.url)}. Nothing was asked."
+            )
+        # Other characters could end the header and begin another.
+        if self.token is not None and not _is_plain(self.token):
+            raise ServiceUnreachable("this is not a token that a table builder gives out. Nothing was asked.")
+        if (
+            isinstance(self.timeout, bool)
+            or not isinstance(self.timeout, int | float)
+            or not 0 < self.timeout < math.inf
+        ):
+            raise ServiceUnreachable(f"the timeout is a positive number of seconds, not {self.timeout!r}.")
+        if (
+            self.token is not None
+            and parts.scheme == "http"
+            and not (self.insecure or _is_loopback(parts.hostname))
+        ):
+            raise ServiceUnreachable(
+                f"a token would go to {self.url} in plain text, where everybody on the way can read it. Nothing was "
+                "asked. Use https, or say insecure=True where the way is known to be safe."
+            )
+        object.__setattr__(self, "url", self.url.rstrip("/"))
+
+    def get(self, path: Iterable[str], query: Iterable[tuple[str, str]] = ()) -> Any:
+        """Return the JSON at a path, given by its segments, or raise what the service answers instead."""
+        asked = urllib.parse.urlencode(list(query))
+        return self._asked(f"{self._address(path)}{'?' if asked else ''}{asked}", None)
+
+    def post(self, path: Iterable[str], body: Mapping[str, object]) -> Any:
+        """Return the JSON that answers a question, or raise what the service answers instead."""
+        return self._asked(self._address(path), json.dumps(body).encode())
+
+    def _address(self, path: Iterable[str]) -> str:
+        return "/".join([self.url, "api", *(urllib.parse.quote(segment, safe="") for segment in path)])
+
+    def _asked(self, address: str, body: bytes | None) -> Any:
+        """Ask, and ask again when the service says that it is busy: a repeated question costs nothing."""
+        for attempt in range(MOST_WAITS + 1):
+            status, headers, data = self._sent(address, body)
+            wait = _seconds(headers.get("Retry-After")) if status in _BUSY else None
+            if wait is None or wait > self.timeout or attempt == MOST_WAITS:
+                break
+            time.sleep(wait)
+        if 300 <= status < 400:
+            self._fail(
+                f"redirects to {_shown(headers.get('Location'))}, and a redirect is not followed",
+                "If you trust that address, connect to it",
+            )
+        kind = headers.get_content_type()
+        if kind not in ("application/json", "application/problem+json"):
+            self._fail(f"answers with {kind} and status {status}, as no table builder does")
+        found = self._read(data)
+        if kind == "application/problem+json" or status != 200:
+            raise problem_error(self.url, status, found)
+        return found
+
+    def _sent(self, address: str, body: bytes | None) -> tuple[int, http.client.HTTPMessage, bytes]:
+        request = urllib.request.Request(address, body, {"Accept": "application/json"})
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+        if self.token is not None:
+            request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        deadline = time.monotonic() + self.timeout
+        try:
+            with self._opener().open(request, timeout=self.timeout) as response:
+                return response.status, response.headers, self._body(response, deadline)
+        except TimeoutError:
+            self._fail(f"did not answer within {self.timeout:g} seconds", "Ask again, or raise the timeout")
+        except urllib.error.URLError as problem:
+            if isinstance(problem.reason, TimeoutError):
+                self._fail(
+                    f"did not answer within {self.timeout:g} seconds", "Ask again, or raise the timeout"
+                )
+            self._fail(f"cannot be reached: {_reason(problem.reason)}")
+        except (http.client.HTTPException, OSError) as problem:
+            self._fail(f"broke off or answered in no known way: {_reason(problem)}", "Ask again")
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """Return what opens an address: without redirects, cookies, files and FTP, and to loopback without a proxy."""
+        opener = urllib.request.OpenerDirector()
+        direct = _is_loopback(urllib.parse.urlsplit(self.url).hostname)
+        for handler in (
+            urllib.request.ProxyHandler({} if direct else None),
+            urllib.request.HTTPHandler(),
+            urllib.request.HTTPSHandler(),
+        ):
+            opener.add_handler(handler)
+        return opener
+
+    def _body(self, response: http.client.HTTPResponse, deadline: float) -> bytes:
+        """Return the whole body, or fail: one that comes drop by drop, without end or cut short is no answer."""
+        pieces: list[bytes] = []
+        length = 0
+        while piece := response.read1(_PIECE):
+            pieces.append(piece)
+            length += len(piece)
+            if length > MOST_BYTES:
+                self._fail(f"sent more than {MOST_BYTES:,} bytes", "Ask for a smaller table")
+            if time.monotonic() > deadline:
+                raise TimeoutError
+        stated = response.headers.get("Content-Length")
+        if stated is not None and stated != str(length):
+            self._fail("sent an answer that was cut short", "Ask again")
+        return b"".join(pieces)
+
+    def _read(self, data: bytes) -> Any:
+        try:
+            # JSON has no NaN and no infinity, though Python reads them.
+            return json.loads(data.decode("utf-8"), parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            self._fail("sent an answer that is not the JSON it claims to be", "Ask again")
+
+    def _fail(self, what: str, remedy: str = "Check that a table builder runs at this address") -> NoReturn:
+        raise ServiceUnreachable(f"{self.url} {what}. {remedy}.") from None
+
+
+def _parts(url: object) -> urllib.parse.SplitResult | None:
+    """Return the parts of an address that a table builder may have, None for any other."""
+    if not isinstance(url, str) or not _is_plain(url):
+        return None
+    try:
+        parts = urllib.parse.urlsplit(url)
+        # A port is read, and refused, when it is asked for.
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if known and "@" not in parts.netloc and not parts.query and not parts.fragment else None
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def _is_loopback(host: str | None) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return host is not None and ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _seconds(stated: str | None) -> float | None:
+    """Return how long `Retry-After` says to wait, a number of seconds or a date; None where it says nothing."""
+    if stated is None:
+        return None
+    if stated.isascii() and stated.isdigit():
+        return float(stated)
+    try:
+        return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _reason(problem: object) -> str:
+    return _shown(getattr(problem, "strerror", None) or str(problem) or type(problem).__name__)
+
+
+def _shown(text: object) -> str:
+    return repr(text if not isinstance(text, str) else text[:_LONGEST_SHOWN])
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(text)

@@ -1,0 +1,29 @@
+"""A table builder on loopback, in a thread of this process: for clients that speak HTTP."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from tabulary.builder.app import create_app
+from tabulary.builder.service import Service
+from tests.services import wait_until
+
+
+@contextmanager
+def served(service: Service) -> Iterator[str]:
+    """Yield the address at which a service answers; it is closed at the end."""
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(service), port=0, log_level="warning", access_log=False)
+    )
+    # A test that failed before its end must not keep the process.
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        # A server that cannot start ends its thread.
+        wait_until(lambda: server.started or not thread.is_alive(), "a table builder that listens")
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
