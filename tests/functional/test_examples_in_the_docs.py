@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import tabulary as tb
+from docs.small_builder import SmallBuilder
 from tabulary.cli.app import run
 from tabulary.workflows import read_plan_file
 
@@ -37,9 +38,19 @@ def test_the_plan_file_on_the_page_works_with_the_commands_on_the_page(page, tmp
     (tmp_path / "census.toml").write_text(text)
     _run_commands(blocks(page, "")[-1])
     assert len(tb.Release.load(tmp_path / "census-2026")) == 2
-    for snippet in blocks(page, "python"):
+    for snippet in (each for each in blocks(page, "python") if "tb.connect" not in each):
         exec(compile(snippet, page, "exec"), {"Path": Path, "tb": tb})
     assert read_plan_file(tmp_path / "census.toml").plan.privacy == tb.PureDP(1)
+
+
+def test_the_question_to_a_table_builder_in_the_readme_is_answered():
+    (snippet,) = (each for each in blocks("README.md", "python") if "tb.connect" in each)
+    running, names = SmallBuilder.start(), {"tb": tb}
+    try:
+        exec(snippet.replace("http://127.0.0.1:8000", running.url), names)
+    finally:
+        running.stop()
+    assert names["people"].margin == ("sex", "employment")
 
 
 def test_the_plan_file_for_a_comparison_works_with_its_command(tmp_path, monkeypatch, capsys):
