@@ -27,6 +27,8 @@ _WHOLE_STEPS = 1 / 16
 # Where few blocks are left their covariance is singular, and the gradient must lead on to more of them.
 _DAMPING = 1e-3
 _LEAST_DAMPING = 1e-13
+# Below this a feature does not vary, and its square is lost among the smallest numbers.
+_NO_VARIATION = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +159,8 @@ class _Tilted(NamedTuple):
 def _newton_step(covariance: Floats, gradient: Floats) -> Floats:
     """Return a Newton step, in units in which every feature varies alike, damped as far as the goal is missed."""
     scales = np.sqrt(np.diag(covariance))
-    # A feature that does not vary among so few blocks may vary among others, farther along its gradient.
-    scales[scales == 0] = 1.0
+    # A feature that hardly varies among so few blocks may vary among others, farther along its gradient.
+    scales[scales < _NO_VARIATION] = 1.0
     missed = gradient / scales
     damping = max(_LEAST_DAMPING, _DAMPING * min(1.0, float(np.abs(missed).max())))
     damped = covariance / np.outer(scales, scales) + damping * np.eye(missed.size)
