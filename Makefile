@@ -5,14 +5,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo test lint audit bench docs clean help
+.PHONY: demo serve test lint audit bench browser docs clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo           publish tables of 200,000 generated people and show one"
+	@echo "make serve          a table builder over 100,000 generated people, until Ctrl-C"
 	@echo "make test           every test, lint, types and import rules"
 	@echo "make audit          the slow statistical suites"
-	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, infer, lp, noise, planner, suppress, synth, tabulate"
+	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, infer, lp, noise, pages, planner, serve, suppress, synth, tabulate"
 	@echo "make docs           the generated reference pages and pictures"
 	@echo "make clean          everything that make has made"
 
@@ -20,7 +21,7 @@ help:
 $(VENV)/core: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing tabulary ..."
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[formats,serve]'
 	@touch $@
 
 $(VENV)/test: $(VENV)/core
@@ -35,6 +36,20 @@ $(VENV)/bench: $(VENV)/core
 
 demo: $(VENV)/core
 	@$(BIN)/tabulary demo --output demo
+	@echo "A table builder over such people: make serve"
+
+serve: $(VENV)/core
+	@$(BIN)/tabulary serve --demo
+
+# Pages are tested in a real browser: the one that is here, or Debian's where it can be installed.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+		command -v $$name >/dev/null && exit 0; \
+	done; \
+	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
+	echo "Installing Chromium ..."; \
+	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends chromium; } \
+		|| echo "Chromium could not be installed; the tests of pages need it: sudo apt-get install --yes chromium"
 
 lint: $(VENV)/test
 	$(BIN)/ruff format --check .
@@ -42,14 +57,14 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n 2 -m "not audit"
 
 audit: $(VENV)/test
 	$(BIN)/python -m pytest -n 2 -m audit tests
 
 bench: $(VENV)/bench
-	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth"; exit 2; }
+	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages"; exit 2; }
 	@$(BIN)/python -m bench.$(NAME)
 
 docs: $(VENV)/test
