@@ -8,10 +8,8 @@ import signal
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,6 +21,7 @@ from uvicorn.supervisors import Multiprocess
 from tabulary.builder.app import create_app
 from tabulary.builder.configuration import Listening, ServiceFile, read_service_file
 from tabulary.builder.opening import open_service
+from tabulary.builder.problems import place_of
 from tabulary.builder.service import Service
 from tabulary.errors import ServiceError, TabularyError
 from tabulary.workflows.releasing import Progress
@@ -118,7 +117,7 @@ def worker() -> FastAPI:
     except TabularyError as problem:
         _log.error("A worker could not open the service: %s", problem)
     except Exception as defect:
-        _log.error("A worker could not open the service: %s", _place(defect))
+        _log.error("A worker could not open the service: %s at %s", type(defect).__name__, place_of(defect))
     sys.exit(STARTUP_FAILURE)
 
 
@@ -162,16 +161,8 @@ class PlaceFormatter(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 — the name is logging's
         """Return the kind and the place of the exception."""
-        _, problem, _ = ei
-        return _place(problem)
-
-
-def _place(problem: BaseException | None) -> str:
-    if problem is None:
-        return "no exception"
-    frames = traceback.extract_tb(problem.__traceback__)
-    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"{type(problem).__name__}{where}"
+        kind, problem, _ = ei
+        return "no exception" if problem is None else f"{kind.__name__} at {place_of(problem)}"
 
 
 def _settings(app: FastAPI | str, listening: Listening) -> uvicorn.Config:
