@@ -2,7 +2,7 @@
 
 So a key of any size lies in the same store as the levels, under the same guarantees, and a record that a coding
 drops takes its key along. A column that is already plain in memory (whole numbers, text, categories, nothing
-missing, nothing unknown) is encoded as it lies there; everything else is recoded by the engine that reads files.
+missing, nothing unknown) is encoded as it lies there; everything else is recoded by the reader of files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tabulary.cellkey.keys import RecordKeys
 from tabulary.confidential.coding import Coding, Recoding, resolve_all
 from tabulary.confidential.encoding import encode
-from tabulary.confidential.engines import Batch, Engine
-from tabulary.confidential.engines.duckdb import DuckDBEngine, Part, check_columns
+from tabulary.confidential.reading import Batch, Reader
+from tabulary.confidential.reading.duckdb import DuckDBReader, Part, check_columns
 from tabulary.confidential.store import MEMORY_BYTES, Codes, Store, code_type
 from tabulary.core.domain import Domain
 from tabulary.core.table import value_name
@@ -64,9 +64,9 @@ class Digits:
         return list(dict.fromkeys([*named, self.keys.column]))
 
 
-def encoded(engine: DuckDBEngine, digits: Digits, *, memory_bytes: int = MEMORY_BYTES) -> Store:
+def encoded(reader: DuckDBReader, digits: Digits, *, memory_bytes: int = MEMORY_BYTES) -> Store:
     """Return the records of a source of any kind, encoded with the digits of their keys."""
-    return encode(_KeyedEngine(engine, digits), digits.domain, digits.recodings, memory_bytes=memory_bytes)
+    return encode(_KeyedReader(reader, digits), digits.domain, digits.recodings, memory_bytes=memory_bytes)
 
 
 def encoded_table(table: pa.Table, called: str, digits: Digits, *, memory_bytes: int = MEMORY_BYTES) -> Store:
@@ -74,16 +74,16 @@ def encoded_table(table: pa.Table, called: str, digits: Digits, *, memory_bytes:
     check_columns(table.column_names, digits.columns(), called)
     columns = _plain_columns(table, digits)
     if columns is None:
-        return encoded(DuckDBEngine.of_arrow(table, called), digits, memory_bytes=memory_bytes)
-    engine: Engine = _PlainEngine(columns)
-    return encode(engine, digits.domain, digits.recodings, memory_bytes=memory_bytes)
+        return encoded(DuckDBReader.of_arrow(table, called), digits, memory_bytes=memory_bytes)
+    reader: Reader = _PlainReader(columns)
+    return encode(reader, digits.domain, digits.recodings, memory_bytes=memory_bytes)
 
 
-class _KeyedEngine(DuckDBEngine):
+class _KeyedReader(DuckDBReader):
     """A source with one column more for each digit of the key."""
 
-    def __init__(self, source: DuckDBEngine, digits: Digits) -> None:
-        super().__init__([partial(_with_digits, part, digits) for part in source._parts], source._allowed)
+    def __init__(self, source: DuckDBReader, digits: Digits) -> None:
+        super().__init__([partial(_with_digits, part, digits) for part in source.parts], source.allowed)
 
 
 def _with_digits(described: Callable[[], Part], digits: Digits) -> Part:
@@ -124,14 +124,14 @@ def _key(column: str, keys: RecordKeys) -> str:
     )
 
 
-class _PlainEngine:
+class _PlainReader:
     """Codes that are already there, handed out in batches."""
 
     def __init__(self, columns: Sequence[Codes]) -> None:
         self._columns = columns
 
     def batches(self, recodings: Sequence[Recoding], weights: str | None = None) -> Iterator[Batch]:
-        """Yield the codes; see `Engine.batches`."""
+        """Yield the codes; see `Reader.batches`."""
         for start in range(0, len(self._columns[0]), _BATCH_ROWS):
             yield tuple(column[start : start + _BATCH_ROWS] for column in self._columns)
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tabulary.cellkey.keys import RecordKeys, coinciding_pairs, pairs_of, refuse_repeated
 from tabulary.cellkey.reading import DIGIT_BITS, Digits, encoded, encoded_table
 from tabulary.confidential.coding import Coding
-from tabulary.confidential.engines import files
-from tabulary.confidential.engines.duckdb import DuckDBEngine, check_columns
 from tabulary.confidential.frames import pandas_table, polars_table
 from tabulary.confidential.held import HeldRecords
+from tabulary.confidential.reading import files
+from tabulary.confidential.reading.duckdb import DuckDBReader, check_columns
 from tabulary.confidential.store import Store
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.errors import InvalidColumn, InvalidPlan, UnreadableSource
@@ -37,6 +37,7 @@ class KeyedRecords(HeldRecords):
 
     def __init__(self, store: Store, domain: Domain, digits: Digits) -> None:
         super().__init__(store)
+        self._store = store
         self._domain = domain
         self._digits = digits
         try:
@@ -60,7 +61,7 @@ class KeyedRecords(HeldRecords):
             raise InvalidPlan(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
         kind, paths = files.find_files(path)
         digits = _digits(domain, codings, keys)
-        return cls(encoded(DuckDBEngine.of_files(kind, paths, delimiter=delimiter), digits), domain, digits)
+        return cls(encoded(DuckDBReader.of_files(kind, paths, delimiter=delimiter), digits), domain, digits)
 
     @classmethod
     def from_frame(

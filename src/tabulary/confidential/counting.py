@@ -12,7 +12,7 @@ from tabulary.compilation import compiled
 from tabulary.confidential.cover import SUPER_CELLS, SuperMargin, cover
 from tabulary.confidential.store import Codes, Layout, Store
 from tabulary.confidential.threads import available_threads
-from tabulary.core.domain import MAX_CELLS, Domain, Margin
+from tabulary.core.domain import Domain, Margin
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -108,9 +108,8 @@ def _count_chunk(
 
 @dataclass(frozen=True)
 class _Share:
-    """The covering margins that one thread counts, as the flat arrays that compiled code reads."""
+    """Covering margins, as the flat arrays that compiled code reads."""
 
-    margins: tuple[Margin, ...]
     groups: NDArray[np.int64]
     slots: NDArray[np.int64]
     strides: NDArray[np.int64]
@@ -130,7 +129,6 @@ class _Share:
             ends.append(len(positions))
         cells = [domain.cells(margin) for margin in margins]
         return cls(
-            tuple(margins),
             layout.groups[positions],
             layout.slots[positions],
             np.array(strides, dtype=np.int64),
@@ -153,7 +151,6 @@ def count(
     margins: Iterable[Margin],
     *,
     progress: Progress | None = None,
-    max_cells: int = MAX_CELLS,
     super_cells: int = SUPER_CELLS,
 ) -> dict[Margin, NDArray[np.int64]]:
     """Return the exact counts of each margin, or the exact sums of the weights if there are any. Confidential.
@@ -162,44 +159,75 @@ def count(
     are shared out among the threads, not the records, so that no counter exists twice.
     """
     wanted = tuple(dict.fromkeys(margins))
-    for margin in wanted:
-        domain.check_cells(margin, min(max_cells, np.iinfo(np.uint32).max))
     covering = cover(domain, wanted, cells=super_cells)
     threads = available_threads(max(1, min(_MAX_THREADS, store.chunks)))
-    shares = [_Share.of(share, domain, store.layout) for share in _share_out(covering, domain, threads)]
+    shares = _share_out(covering, domain, threads)
     job = _Job(len(shares))
     with ThreadPoolExecutor(max(1, len(shares)), thread_name_prefix="tabulary-count") as pool:
         running = [
-            pool.submit(_count_share, store, share, job, thread) for thread, share in enumerate(shares)
+            pool.submit(_count_share, store, domain, share, job, thread)
+            for thread, share in enumerate(shares)
         ]
         try:
             _watch(running, job, store.chunks * len(shares), progress)
         finally:
             job.stop = True
     counted = {margin: cells for future in running for margin, cells in future.result().items()}
-    return _project(domain, covering, wanted, counted)
+    return project(domain, covering, wanted, counted)
 
 
-def _count_share(store: Store, share: _Share, job: _Job, thread: int) -> dict[Margin, NDArray[np.int64]]:
-    cells = int(share.offsets[-1])
-    counters: Counters = np.zeros(cells, np.int64) if store.weighted else np.zeros(cells, np.uint32)
-    totals: NDArray[np.int64] | None = None
-    since = 0
+class Counter:
+    """The counts of some covering margins, chunk by chunk of encoded records. Confidential.
+
+    Takes 4 bytes a cell of each covering margin, 8 for sums of weights, and as many again at the end.
+    """
+
+    def __init__(self, margins: Sequence[Margin], domain: Domain, layout: Layout, *, weighted: bool) -> None:
+        self.margins = tuple(margins)
+        self._share = _Share.of(self.margins, domain, layout)
+        self._layout = layout
+        self._weighted = weighted
+        cells = int(self._share.offsets[-1])
+        self._counters: Counters = np.zeros(cells, np.int64) if weighted else np.zeros(cells, np.uint32)
+        self._totals: NDArray[np.int64] | None = None
+        self._since = 0
+
+    def add(self, rows: int, matrices: tuple[Codes, Codes, Codes]) -> None:
+        """Count the first `rows` records of a chunk."""
+        if self._since + rows > _ROWS_PER_EMPTYING:
+            self._totals = _emptied(self._counters, self._totals)
+            self._since = 0
+        weights = self._layout.column(matrices, -1) if self._weighted else None
+        share = self._share
+        _count_chunk(
+            *matrices, rows,
+            share.groups, share.slots, share.strides, share.ends, share.offsets, self._counters, weights,
+        )  # fmt: skip
+        self._since += rows
+
+    def totals(self) -> NDArray[np.int64]:
+        """Return the counts of all margins, one after the other, each as its flat cells; nothing is added after."""
+        return _emptied(self._counters, self._totals)
+
+
+def split(
+    domain: Domain, margins: Sequence[Margin], totals: NDArray[np.int64]
+) -> dict[Margin, NDArray[np.int64]]:
+    """Return the flat cells of each margin, from all of them one after the other."""
+    ends = np.cumsum([domain.cells(margin) for margin in margins], dtype=np.int64)
+    return dict(zip(margins, np.split(totals, ends[:-1]), strict=True))
+
+
+def _count_share(
+    store: Store, domain: Domain, margins: Sequence[Margin], job: _Job, thread: int
+) -> dict[Margin, NDArray[np.int64]]:
+    counter = Counter(margins, domain, store.layout, weighted=store.weighted)
     for rows, matrices in store.read():
         if job.stop:
             break
-        if since + rows > _ROWS_PER_EMPTYING:
-            totals = _emptied(counters, totals)
-            since = 0
-        weights = store.layout.column(matrices, -1) if store.weighted else None
-        _count_chunk(
-            *matrices, rows,
-            share.groups, share.slots, share.strides, share.ends, share.offsets, counters, weights,
-        )  # fmt: skip
-        since += rows
+        counter.add(rows, matrices)
         job.done[thread] += 1
-    parts = np.split(_emptied(counters, totals), share.offsets[1:-1])
-    return dict(zip(share.margins, parts, strict=True))
+    return split(domain, margins, counter.totals())
 
 
 def _emptied(counters: Counters, totals: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -247,12 +275,13 @@ def _work(domain: Domain, margin: Margin) -> float:
     return len(margin) / 8 + (0.5 if domain.cells(margin) <= 4 * SUPER_CELLS else 5)
 
 
-def _project(
+def project(
     domain: Domain,
     covering: Sequence[SuperMargin],
     wanted: Sequence[Margin],
     counted: dict[Margin, NDArray[np.int64]],
 ) -> dict[Margin, NDArray[np.int64]]:
+    """Return the wanted margins, summed from the covering ones, which are let go of one by one."""
     found: dict[Margin, NDArray[np.int64]] = {}
     for larger in covering:
         cells = counted.pop(larger.margin).reshape(domain.shape_of(larger.margin))

@@ -1,22 +1,27 @@
-"""Records that are held encoded, let go of once, and never copied."""
+"""Records that are held, let go of once, and never copied."""
 
 import weakref
 from types import TracebackType
-from typing import NoReturn, Self, SupportsIndex
+from typing import NoReturn, Protocol, Self, SupportsIndex
 
-from tabulary.confidential.store import Store
+
+class Closable(Protocol):
+    """What holds records, here or elsewhere."""
+
+    def close(self) -> None:
+        """Let go of them."""
+        ...
 
 
 class HeldRecords:
-    """Encoded records in a store.
+    """Records that something else holds: a store here, an engine anywhere.
 
     `close`, the end of a `with`, the garbage collector and the end of the process each let go of them. They cannot
     be copied or pickled, and formatting them shows no more than `repr`.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._finalizer = weakref.finalize(self, store.close)
+    def __init__(self, held: Closable) -> None:
+        self._finalizer = weakref.finalize(self, held.close)
 
     def close(self) -> None:
         """Forget the records, in memory and on disk."""

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tabulary.confidential.coding import Coding, Recoding, resolve_all
-from tabulary.confidential.encoding import encode
-from tabulary.confidential.engines import Engine, files
-from tabulary.confidential.engines.duckdb import DuckDBEngine, check_columns
-from tabulary.confidential.fingerprint import fingerprint
+from tabulary.confidential.engines import Engine, Progress
+from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.frames import pandas_table, polars_table
 from tabulary.confidential.held import HeldRecords
-from tabulary.confidential.store import MEMORY_BYTES
+from tabulary.confidential.reading import files
+from tabulary.confidential.reading.duckdb import DuckDBReader, check_columns
 from tabulary.confidential.tally import Tally, margins_of
-from tabulary.confidential.weights import Weights
+from tabulary.confidential.weights import Weights, check_weights
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
@@ -21,11 +20,17 @@ from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
 if TYPE_CHECKING:
     import pandas
     import polars
-
-    from tabulary.confidential.counting import Progress
+    import pyspark.sql
 
 Codings = Mapping[str, Coding]
 """How attributes are read, by name; one that is not named is read from the column of its own name."""
+
+
+# Cells of a table are numbered in 32 bits.
+_LARGEST_TABLE = (1 << 32) - 1
+
+# The engine that counts files in DuckDB, without holding them.
+_DUCKDB = "duckdb"
 
 
 class Records(HeldRecords):
@@ -52,20 +57,9 @@ class Records(HeldRecords):
     <Tally of 1 margins, 2 cells, weights 'w' up to 5 in units of 0.25: [sex]>
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        domain: Domain,
-        codings: Codings | None = None,
-        *,
-        weights: Weights | None = None,
-        memory_bytes: int = MEMORY_BYTES,
-    ) -> None:
-        recodings = resolve_all(domain, codings)
-        _check_weights(weights)
-        self._domain = domain
-        self._weights = weights
-        super().__init__(encode(engine, domain, recodings, weights, memory_bytes=memory_bytes))
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        super().__init__(engine)
 
     @classmethod
     def from_file(
@@ -75,13 +69,17 @@ class Records(HeldRecords):
         codings: Codings | None = None,
         *,
         weights: Weights | None = None,
+        engine: str = CompiledEngine.name,
     ) -> Self:
         """Return the records of a CSV or Parquet file, of a folder of them, or of a glob.
 
-        The name says the format: .csv, .csv.gz or .parquet.
+        The name says the format: .csv, .csv.gz or .parquet. The engine "compiled" reads the files now and holds the
+        records encoded, so that they are counted again and again at a few nanoseconds each. "duckdb" holds nothing:
+        every tally reads the files anew and counts in DuckDB, which suits one tally of files that are larger than
+        memory and disk allow; what is wrong with the records is found when they are counted.
         """
         kind, paths = files.find_files(path)
-        return cls(DuckDBEngine.of_files(kind, paths), domain, codings, weights=weights)
+        return cls(_engine(DuckDBReader.of_files(kind, paths), domain, codings, weights, engine))
 
     @classmethod
     def from_csv(
@@ -100,7 +98,7 @@ class Records(HeldRecords):
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
             raise InvalidPlan(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
         kind, paths = files.find_files(path, files.CSV)
-        return cls(DuckDBEngine.of_files(kind, paths, delimiter=delimiter), domain, codings, weights=weights)
+        return cls(_engine(DuckDBReader.of_files(kind, paths, delimiter=delimiter), domain, codings, weights))
 
     @classmethod
     def from_parquet(
@@ -113,14 +111,14 @@ class Records(HeldRecords):
     ) -> Self:
         """Return the records of Parquet files."""
         kind, paths = files.find_files(path, files.PARQUET)
-        return cls(DuckDBEngine.of_files(kind, paths), domain, codings, weights=weights)
+        return cls(_engine(DuckDBReader.of_files(kind, paths), domain, codings, weights))
 
     @classmethod
     def from_arrow(
         cls, data: Any, domain: Domain, codings: Codings | None = None, *, weights: Weights | None = None
     ) -> Self:
         """Return the records of an Arrow table, record batch or record batch reader; a reader is used up."""
-        return cls(DuckDBEngine.of_arrow(data), domain, codings, weights=weights)
+        return cls(_engine(DuckDBReader.of_arrow(data), domain, codings, weights))
 
     @classmethod
     def from_pandas(
@@ -143,7 +141,7 @@ class Records(HeldRecords):
         wanted = _columns(resolve_all(domain, codings), weights)
         check_columns(list(frame.columns), wanted, "the pandas frame")
         table = pandas_table(frame, wanted)
-        return cls(DuckDBEngine.of_arrow(table, "the pandas frame"), domain, codings, weights=weights)
+        return cls(_engine(DuckDBReader.of_arrow(table, "the pandas frame"), domain, codings, weights))
 
     @classmethod
     def from_polars(
@@ -166,23 +164,73 @@ class Records(HeldRecords):
         wanted = _columns(resolve_all(domain, codings), weights)
         check_columns(frame.columns, wanted, "the polars frame")
         table = polars_table(frame, wanted)
-        return cls(DuckDBEngine.of_arrow(table, "the polars frame"), domain, codings, weights=weights)
+        return cls(_engine(DuckDBReader.of_arrow(table, "the polars frame"), domain, codings, weights))
+
+    @classmethod
+    def from_database(
+        cls,
+        url: str,
+        table: str,
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        weights: Weights | None = None,
+    ) -> Self:
+        """Return the records of a table or view, counted where they are: only counts come over the wire.
+
+        `url` is postgresql://user:password@host:port/database, duckdb:///people.duckdb, sqlite:///people.sqlite,
+        another that Ibis knows, or spark://host:port of a Spark master; `table` may name a schema,
+        as in "census.people". Each tally sees one state of the table, and two tallies may see two. What is wrong with
+        the records is found when they are counted.
+        """
+        check_weights(weights)
+        if url.startswith("spark://"):
+            from tabulary.confidential.engines.spark.engine import SparkEngine
+
+            return cls(SparkEngine.connect(url, table, domain, codings, weights=weights))
+        from tabulary.confidential.engines.database.engine import DatabaseEngine
+
+        return cls(DatabaseEngine.connect(url, table, domain, codings, weights=weights))
+
+    @classmethod
+    def from_spark(
+        cls,
+        frame: "pyspark.sql.DataFrame",
+        domain: Domain,
+        codings: Codings | None = None,
+        *,
+        weights: Weights | None = None,
+    ) -> Self:
+        """Return the records of a Spark frame, one a row, counted on the cluster in one pass a tally.
+
+        The executors' Python needs the same version of Tabulary. What is wrong with the records is found when they
+        are counted.
+        """
+        check_weights(weights)
+        from tabulary.confidential.engines.spark.engine import SparkEngine
+
+        return cls(SparkEngine(frame, domain, codings, weights=weights))
 
     @property
     def domain(self) -> Domain:
         """The domain of the records."""
-        return self._domain
+        return self._engine.domain
 
     @property
     def weights(self) -> Weights | None:
         """The survey weights; None where every record counts one."""
-        return self._weights
+        return self._engine.weights
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that counts them: public."""
+        return self._engine.name
 
     def tally(
         self,
         margins: Workload | Iterable[Iterable[str]],
         *,
-        progress: "Progress | None" = None,
+        progress: Progress | None = None,
         max_cells: int = MAX_CELLS,
     ) -> Tally:
         """Return the exact counts of some margins, or the exact sums of the weights in units. Confidential.
@@ -190,12 +238,10 @@ class Records(HeldRecords):
         `progress` is called about twice a second with what is done, how many hundredths of it, and 100. The
         first tally after an install compiles the counting code, which takes a few seconds.
         """
-        # Loading the compiler takes longer than starting Python, and a plan never counts.
-        from tabulary.confidential.counting import count
-
-        wanted = margins_of(self._domain, margins)
-        counts = count(self._store, self._domain, wanted, progress=progress, max_cells=max_cells)
-        return Tally(self._domain, counts, weights=self._weights)
+        wanted = margins_of(self.domain, margins)
+        for margin in wanted:
+            self.domain.check_cells(margin, min(max_cells, _LARGEST_TABLE))
+        return Tally(self.domain, self._engine.count(wanted, progress=progress), weights=self.weights)
 
     def fingerprint(self, key: bytes) -> str:
         """Return 32 digits that name these records under a secret key, in whatever order they stand.
@@ -203,23 +249,35 @@ class Records(HeldRecords):
         It changes with every record that is added, removed or changed, with the domain and with the weights; without
         the key it tells nothing else (`confidential.fingerprint`).
         """
-        return fingerprint(self._store, self._domain, self._weights, key)
+        return self._engine.fingerprint(key)
 
     def __repr__(self) -> str:
-        shown = " × ".join(f"{a} {len(self._domain.levels_of(a))}" for a in self._domain.attributes)
-        return f"<Records of {shown}{f', {self._weights}' if self._weights else ''}>"
+        shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
+        return f"<Records of {shown}{f', {self.weights}' if self.weights else ''}>"
 
 
-def _check_weights(weights: object) -> None:
-    if weights is not None and not isinstance(weights, Weights):
-        raise InvalidPlan(
-            "survey weights are given as Weights('w', maximum=50, unit='1/100'), not as "
-            f"{type(weights).__name__}. Nothing was read."
-        )
+def _engine(
+    reader: DuckDBReader,
+    domain: Domain,
+    codings: Codings | None,
+    weights: Weights | None,
+    engine: str = CompiledEngine.name,
+) -> Engine:
+    if engine == CompiledEngine.name:
+        return CompiledEngine(reader, domain, codings, weights=weights)
+    if engine == _DUCKDB:
+        # Ibis takes a moment to load, and is an extra.
+        from tabulary.confidential.engines.database.engine import DatabaseEngine
+
+        check_weights(weights)
+        return DatabaseEngine.of_reader(reader, domain, codings, weights=weights)
+    raise InvalidPlan(
+        f"files are counted by the engine 'compiled' or 'duckdb', not {engine!r}. Nothing was read."
+    )
 
 
 def _columns(recodings: Iterable[Recoding], weights: Weights | None) -> tuple[str, ...]:
     """Return the columns to read, each once."""
-    _check_weights(weights)
+    check_weights(weights)
     named = [recoding.column for recoding in recodings] + ([weights.column] if weights else [])
     return tuple(dict.fromkeys(named))

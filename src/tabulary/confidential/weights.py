@@ -79,6 +79,15 @@ class Weights:
         return f"weights {self.column!r} up to {show_fraction(self.maximum)} in units of {show_fraction(self.unit)}"
 
 
+def check_weights(weights: object) -> None:
+    """Refuse what is given for survey weights and is none."""
+    if weights is not None and not isinstance(weights, Weights):
+        raise InvalidPlan(
+            "survey weights are given as Weights('w', maximum=50, unit='1/100'), not as "
+            f"{type(weights).__name__}. Nothing was read."
+        )
+
+
 def in_units(weights: Weights, numbers: NDArray[np.float64]) -> tuple[NDArray[np.uint32], bool]:
     """Return weights in whole units, and whether one of them was clipped. Confidential.
 

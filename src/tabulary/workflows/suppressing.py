@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tabulary.confidential.engines import files
-from tabulary.confidential.engines.duckdb import DuckDBEngine
+from tabulary.confidential.reading import files
+from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.core.domain import Domain
 from tabulary.datasets.published import Dataset
 from tabulary.errors import InvalidColumn, InvalidPlan, InvalidTable, UnknownLevel, UnreadableSource
@@ -66,7 +66,7 @@ class Source:
         if len(set(wanted)) < len(wanted):
             raise InvalidPlan("one column is named for two things. Nothing was read.")
         kind, paths = files.find_files(self.path)
-        found = DuckDBEngine.of_files(kind, paths).columns([*self.by, *texts], amounts)
+        found = DuckDBReader.of_files(kind, paths).columns([*self.by, *texts], amounts)
         if not found.num_rows:
             raise UnreadableSource(f"{self.path.name!r} holds no rows. Nothing was counted.")
         for name in wanted:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tabulary.cellkey import KeyedRecords, RecordKeys, record_keys
 from tabulary.cellkey.reading import Digits, encoded, encoded_table
 from tabulary.confidential.coding import Coding
-from tabulary.confidential.engines.duckdb import DuckDBEngine
+from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidColumn, InvalidPlan, TooManyCells, UnknownLevel, UnreadableSource
 from tests.entropy import SeededEntropy
@@ -133,7 +133,7 @@ def test_plain_columns_are_encoded_as_the_engine_recodes_them(data):
     found = []
     for store in (
         encoded_table(table, "the table", digits),
-        encoded(DuckDBEngine.of_arrow(table, "the table"), digits),
+        encoded(DuckDBReader.of_arrow(table, "the table"), digits),
     ):
         with KeyedRecords(store, DOMAIN, digits) as records:
             found.append([array.tolist() for array in records.sums(("sex", "age"))])

@@ -444,11 +444,12 @@ def test_nothing_of_the_records_is_left_on_disk(tmp_path: Path) -> None:
     program = """
 import os, sys, tempfile
 import pyarrow as pa
-from tabulary.confidential.engines.duckdb import DuckDBEngine
+from tabulary.confidential.engines.compiled import CompiledEngine
+from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-records = Records(DuckDBEngine.of_arrow(pa.table({"a": ["x"]})), Domain({"a": ["x"]}), memory_bytes=0)
-assert records._store.on_disk
+records = Records(CompiledEngine(DuckDBReader.of_arrow(pa.table({"a": ["x"]})), Domain({"a": ["x"]}), memory_bytes=0))
+assert records._engine._store.on_disk
 assert os.listdir(tempfile.gettempdir()) == []
 match sys.argv[1]:
     case "close": records.close()
@@ -466,7 +467,7 @@ match sys.argv[1]:
 
 def test_the_garbage_collector_lets_go_of_the_records(tmp_path: Path) -> None:
     records = from_arrow(tmp_path)
-    store = records._store
+    store = records._engine._store
     del records
     gc.collect()
     with pytest.raises(UnreadableSource, match="closed"):

@@ -23,9 +23,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tabulary.confidential import encoding
+from tabulary.confidential import admission
 from tabulary.confidential.coding import Coding
-from tabulary.confidential.engines.duckdb import DuckDBEngine
+from tabulary.confidential.engines.compiled import CompiledEngine
+from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.confidential.store import CHUNK_ROWS, Store
 from tabulary.confidential.tally import Tally
@@ -215,8 +216,8 @@ def by_polars(rows: dict[str, list[Any]], domain: Domain, **given: Any) -> Recor
 
 
 def by_disk(rows: dict[str, list[Any]], domain: Domain, **given: Any) -> Records:
-    records = Records(DuckDBEngine.of_arrow(pa.table(rows)), domain, memory_bytes=0, **given)
-    assert records._store.on_disk
+    records = Records(CompiledEngine(DuckDBReader.of_arrow(pa.table(rows)), domain, memory_bytes=0, **given))
+    assert records._engine._store.on_disk
     return records
 
 
@@ -327,8 +328,10 @@ def test_sums_are_exact_over_many_chunks_in_memory_and_on_disk(
     units = generator.integers(0, largest + 1, rows)
     weights = Weights("w", Fraction(largest, 8), unit="1/8")
     table = pa.table([*codes, units / 8], names=["a", "b", "c", "w"])
-    records = Records(DuckDBEngine.of_arrow(table), domain, weights=weights, memory_bytes=memory_bytes)
-    store = records._store
+    records = Records(
+        CompiledEngine(DuckDBReader.of_arrow(table), domain, weights=weights, memory_bytes=memory_bytes)
+    )
+    store = records._engine._store
     assert store.on_disk == (store.chunks * store.layout.chunk_bytes > memory_bytes)
     margins = [(), ("a",), ("a", "b"), ("b", "c")]
     with records:
@@ -351,10 +354,10 @@ def test_sums_beyond_32_bits_are_exact() -> None:
 
 
 def test_sums_that_may_leave_64_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert encoding._LARGEST_SUM == 2**62
-    monkeypatch.setattr(encoding, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity + 1)
+    assert admission._LARGEST_SUM == 2**62
+    monkeypatch.setattr(admission, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity + 1)
     by_arrow(SURVEY, DOMAIN, weights=WEIGHTS).close()
-    monkeypatch.setattr(encoding, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity)
+    monkeypatch.setattr(admission, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity)
     with pytest.raises(ConfidentialError, match="may not fit 64 bits") as caught:
         by_arrow(SURVEY, DOMAIN, weights=WEIGHTS)
     assert not re.search(r"\d", str(caught.value).replace("64", ""))
@@ -615,14 +618,16 @@ def test_nothing_of_the_weights_is_left_on_disk(tmp_path: Path) -> None:
     program = """
 import os, sys, tempfile
 import pyarrow as pa
-from tabulary.confidential.engines.duckdb import DuckDBEngine
+from tabulary.confidential.engines.compiled import CompiledEngine
+from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 table = pa.table({"a": ["x"], "w": [1.5]})
 weights = Weights("w", 2, unit="1/2")
-records = Records(DuckDBEngine.of_arrow(table), Domain({"a": ["x"]}), weights=weights, memory_bytes=0)
-assert records._store.on_disk
+engine = CompiledEngine(DuckDBReader.of_arrow(table), Domain({"a": ["x"]}), weights=weights, memory_bytes=0)
+records = Records(engine)
+assert records._engine._store.on_disk
 assert os.listdir(tempfile.gettempdir()) == []
 match sys.argv[1]:
     case "close": records.close()

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tabulary.confidential.engines.duckdb import check_columns
 from tabulary.confidential.frames import pandas_table, polars_table
+from tabulary.confidential.reading.duckdb import check_columns
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidColumn, InvalidTable, UnknownLevel
 

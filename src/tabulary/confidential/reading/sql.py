@@ -26,8 +26,10 @@ _INTEGERS = frozenset(
 _FLOATS = frozenset(("FLOAT", "DOUBLE"))
 _TEXTS = ("VARCHAR", "ENUM", "UUID", "DATE", "TIMESTAMP")
 
-# A number in a text: no spaces, no underscores, no "inf", which a cast alone would let through.
-_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+# No spaces, no underscores, no "inf", which a cast alone would let through. No more digits than these, so that every
+# database can look at such a number before it takes it for a double.
+NUMBER = r"^[+-]?([0-9]{1,100}(\.[0-9]{0,100})?|\.[0-9]{1,100})([eE][+-]?0*[0-9]{1,3})?"
+"""What a number looks like at the beginning of a text: it is one if there is nothing else in it."""
 
 # Up to here a chain of comparisons is faster than a dictionary.
 _FEW_TEXTS = 16
@@ -59,7 +61,15 @@ def quoted(text: str) -> str:
 
 
 def is_readable(kind: str) -> bool:
-    """Return whether a column of this DuckDB type has a text that can be a level."""
+    """Return whether a column of this DuckDB type has a text that can be a level.
+
+    A time with a zone has none: its text is another one for every reader.
+
+    >>> [is_readable(kind) for kind in ("DECIMAL(9,2)", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "VARCHAR[]")]
+    [True, True, False, False]
+    """
+    if kind.endswith(("]", "WITH TIME ZONE")):
+        return False
     return kind in _INTEGERS or kind in _FLOATS or kind == "BOOLEAN" or kind.startswith((*_TEXTS, "DECIMAL"))
 
 
@@ -87,7 +97,7 @@ def recoded(recoding: Recoding, column: str, kind: str, dictionary: str) -> Reco
     if recoding.edges:
         return _bins(recoding, _number(column, kind))
     if kind in _INTEGERS:
-        integers = {int(t): c for t, c in zip(recoding.texts, recoding.codes, strict=True) if _is_integer(t)}
+        integers = {int(t): c for t, c in zip(recoding.texts, recoding.codes, strict=True) if is_integer(t)}
         if integers and max(integers) - min(integers) < _MAX_SPAN and -(2**62) < min(integers) < 2**62:
             return _span(recoding, column, integers)
     return _texts(recoding, text_of(column, kind), dictionary)
@@ -137,7 +147,8 @@ def text_of(column: str, kind: str) -> str:
             f"THEN CAST(CAST({column} AS BIGINT) AS VARCHAR) ELSE CAST({column} AS VARCHAR) END"
         )
     if kind.startswith("DECIMAL"):
-        text = f"CAST({column} AS VARCHAR)"
+        # DuckDB shows no zero before the point where the type has no place for one.
+        text = rf"regexp_replace(CAST({column} AS VARCHAR), '^(-?)[.]', '\10.')"
         return f"CASE WHEN contains({text}, '.') THEN rtrim(rtrim({text}, '0'), '.') ELSE {text} END"
     return f"CAST({column} AS VARCHAR)"
 
@@ -150,7 +161,8 @@ def _number(column: str, kind: str) -> str:
         number = f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
     elif kind not in _INTEGERS and kind != "DOUBLE" and not kind.startswith("DECIMAL"):
         text = f"CAST({column} AS VARCHAR)"
-        number = f"CASE WHEN regexp_matches({text}, {quoted(_NUMBER)}) THEN TRY_CAST({text} AS DOUBLE) END"
+        pattern = quoted(f"{NUMBER}$")
+        number = f"CASE WHEN regexp_matches({text}, {pattern}) THEN TRY_CAST({text} AS DOUBLE) END"
     return f"(CASE WHEN isfinite({number}) THEN {number} END)"
 
 
@@ -162,6 +174,7 @@ def _sql_type(largest: int) -> str:
     return {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER"}[code_type(largest).itemsize]
 
 
-def _is_integer(text: str) -> bool:
+def is_integer(text: str) -> bool:
+    """Return whether a text is how a whole number is shown, of no more digits than any type has."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 39 and str(int(text)) == text

@@ -5,6 +5,7 @@ import glob
 import gzip
 from pathlib import Path
 
+from tabulary.core.address import scheme_of
 from tabulary.errors import UnreadableSource
 
 CSV = "CSV"
@@ -28,11 +29,16 @@ def find_files(path: str | Path, wanted: str | None = None) -> tuple[str, tuple[
 
     The format is `wanted`, or else what the names say. A folder must hold files of one format and nothing
     else, since a part that is silently left out is worse than an error; names that begin with "." or "_" are
-    what tools leave beside the data and are passed over. No network: an address is refused.
+    what tools leave beside the data and are passed over. No network: an address is for `Records.from_database`.
     """
     text = str(path)
-    if "://" in text:
-        raise UnreadableSource(f"{text!r} is an address, but Tabulary reads local files only. Fetch it.")
+    # The address itself is not repeated: it may hold a password.
+    if (scheme := scheme_of(text)) is not None:
+        raise UnreadableSource(
+            f"what begins with {scheme}: is an address, and files are read from this machine only. Nothing was read. "
+            "Records in a database or on a Spark cluster are opened with Records.from_database(url, table, ...), or by "
+            "`source` and `table` in [data] of a plan file; fetch files that lie elsewhere."
+        )
     place = Path(text).expanduser()
     if place.is_dir():
         files = _in_folder(place)

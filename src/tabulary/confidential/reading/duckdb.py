@@ -1,4 +1,4 @@
-"""The engine that is always there: CSV, Parquet and Arrow data, read and recoded by an embedded DuckDB."""
+"""CSV, Parquet and Arrow data, read and recoded by an embedded DuckDB."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from tabulary.confidential.coding import Recoding
-from tabulary.confidential.engines import Batch, files
-from tabulary.confidential.engines.sql import Recoded, is_readable, numbers, quoted, recoded, text_of
+from tabulary.confidential.reading import Batch, files
+from tabulary.confidential.reading.sql import Recoded, is_readable, numbers, quoted, recoded, text_of
 from tabulary.confidential.threads import available_threads
 from tabulary.errors import InvalidColumn, TabularyError, UnreadableSource, listed
 
@@ -47,19 +47,19 @@ class Part:
     """Arrow data that the SQL knows by the name of `source`."""
 
 
-class DuckDBEngine:
+class DuckDBReader:
     """Records in parts, each of which has the wanted columns, read one after the other.
 
     In memory, without network, extensions or temporary files; it can open the named files and no others.
     """
 
     def __init__(self, parts: Sequence[Callable[[], Part]], allowed: Sequence[Path] = ()) -> None:
-        self._parts = parts
-        self._allowed = allowed
+        self.parts = parts
+        self.allowed = allowed
 
     @classmethod
-    def of_files(cls, kind: str, paths: Sequence[Path], *, delimiter: str = ",") -> "DuckDBEngine":
-        """Return the engine that reads these files."""
+    def of_files(cls, kind: str, paths: Sequence[Path], *, delimiter: str = ",") -> "DuckDBReader":
+        """Return the reader of these files."""
 
         def part(path: Path) -> Callable[[], Part]:
             return lambda: _csv(path, delimiter) if kind == files.CSV else _parquet(path)
@@ -67,8 +67,8 @@ class DuckDBEngine:
         return cls([part(path) for path in paths], paths)
 
     @classmethod
-    def of_arrow(cls, data: Any, called: str = "the Arrow table") -> "DuckDBEngine":
-        """Return the engine that reads an Arrow table, batch or reader."""
+    def of_arrow(cls, data: Any, called: str = "the Arrow table") -> "DuckDBReader":
+        """Return the reader of an Arrow table, batch or reader."""
         if isinstance(data, pyarrow.RecordBatch):
             data = pyarrow.Table.from_batches([data])
         if not isinstance(data, pyarrow.Table | pyarrow.RecordBatchReader):
@@ -78,10 +78,10 @@ class DuckDBEngine:
         return cls([lambda: Part("source", tuple(data.schema.names), called, data)])
 
     def batches(self, recodings: Sequence[Recoding], weights: str | None = None) -> Iterator[Batch]:
-        """Yield the records as level codes; see `Engine.batches`."""
-        connection = _connect(self._allowed)
+        """Yield the records as level codes; see `Reader.batches`."""
+        connection = connect(self.allowed)
         try:
-            for number, described in enumerate(self._parts):
+            for number, described in enumerate(self.parts):
                 yield from _read(connection, described(), recodings, weights, number)
         finally:
             connection.close()
@@ -91,9 +91,9 @@ class DuckDBEngine:
 
         `texts` are read as levels are, `amounts` as doubles; null is what is missing, and what is no finite number.
         """
-        connection = _connect(self._allowed, ordered=True)
+        connection = connect(self.allowed, ordered=True)
         try:
-            parts = [_columns(connection, described(), texts, amounts) for described in self._parts]
+            parts = [_columns(connection, described(), texts, amounts) for described in self.parts]
         finally:
             connection.close()
         return pyarrow.concat_tables(parts)
@@ -110,8 +110,8 @@ def check_columns(
     missing = [column for column in wanted if column not in names]
     if missing:
         raise InvalidColumn(
-            f"{called} has no column {listed(missing)}. Nothing was counted. Its header must spell the name "
-            f"exactly so{remedy}."
+            f"{called} has no column {listed(missing)}. Nothing was counted. The name must be spelled exactly "
+            f"so{remedy}."
         )
     doubled = [column for column in wanted if list(names).count(column) > 1]
     if doubled:
@@ -129,7 +129,7 @@ def _read(
     # Columns go by their place: DuckDB takes "Sex" and "sex" for one name, and renames the second in silence.
     relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
     columns = [f"c{part.names.index(column)}" for column in wanted]
-    kinds = _guarded(lambda: _types(connection, part, relation, columns), part.called)
+    kinds = guarded(lambda: _types(connection, part, relation, columns), part.called)
     # Not strict, here and below: the weights come last, after every recoding.
     for recoding, kind in zip(recodings, kinds, strict=False):
         if not is_readable(kind):
@@ -143,9 +143,9 @@ def _read(
     ]
     if weights is not None:
         ways.append(_weights(weights, columns[-1], kinds[-1], part.called))
-    reader = _guarded(lambda: _query(connection, relation, ways, number), part.called)
+    reader = guarded(lambda: _query(connection, relation, ways, number), part.called)
     while True:
-        batch = _guarded(lambda: next(reader, None), part.called)
+        batch = guarded(lambda: next(reader, None), part.called)
         if batch is None:
             return
         yield tuple(_codes(batch.column(i), way) for i, way in enumerate(ways))
@@ -156,7 +156,7 @@ def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequenc
     check_columns(part.names, wanted, part.called, remedy="")
     relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
     columns = [f"c{part.names.index(name)}" for name in wanted]
-    kinds = _guarded(lambda: _types(connection, part, relation, columns), part.called)
+    kinds = guarded(lambda: _types(connection, part, relation, columns), part.called)
     chosen = []
     for place, (name, column, kind) in enumerate(zip(wanted, columns, kinds, strict=True)):
         way = numbers(column, kind)
@@ -169,7 +169,7 @@ def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequenc
             )
         chosen.append(f"{way.expression} AS k{place}")
     query = f"SELECT {', '.join(chosen)} FROM {relation}"
-    found: pyarrow.Table = _guarded(lambda: connection.sql(query).to_arrow_table(), part.called)
+    found: pyarrow.Table = guarded(lambda: connection.sql(query).to_arrow_table(), part.called)
     return found.rename_columns(wanted)
 
 
@@ -226,12 +226,16 @@ def _csv(path: Path, delimiter: str) -> Part:
 
 def _parquet(path: Path) -> Part:
     called = f"the Parquet file {path.name!r}"
-    schema = _guarded(lambda: pyarrow.parquet.read_schema(path), called)
+    schema = guarded(lambda: pyarrow.parquet.read_schema(path), called)
     relation = f"read_parquet({quoted(str(path))}, hive_partitioning = false, union_by_name = false)"
     return Part(relation, tuple(schema.names), called)
 
 
-def _connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:
+def connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:
+    """Return a connection to a DuckDB in memory, without network, extensions or temporary files.
+
+    It can open the allowed files and no others, and nobody can change that afterwards.
+    """
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -250,7 +254,7 @@ def _connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:
     return connection
 
 
-def _guarded(action: Callable[[], _T], called: str) -> _T:
+def guarded(action: Callable[[], _T], called: str) -> _T:
     """Return what the action returns; if it fails, raise an error that has forgotten the other one's text."""
     reason = ""
     try:

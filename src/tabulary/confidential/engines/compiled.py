@@ -1,0 +1,48 @@
+"""The engine that is always there: encoded records, in memory or a file without a name, counted by compiled code."""
+
+from collections.abc import Mapping, Sequence
+
+from tabulary.confidential.coding import Coding, resolve_all
+from tabulary.confidential.encoding import encode
+from tabulary.confidential.engines import Counts, Progress
+from tabulary.confidential.fingerprint import fingerprint
+from tabulary.confidential.reading import Reader
+from tabulary.confidential.store import MEMORY_BYTES
+from tabulary.confidential.weights import Weights, check_weights
+from tabulary.core.domain import Domain, Margin
+
+
+class CompiledEngine:
+    """The records of a reader, read once to the end and encoded; see `Engine`."""
+
+    name = "compiled"
+
+    def __init__(
+        self,
+        reader: Reader,
+        domain: Domain,
+        codings: Mapping[str, Coding] | None = None,
+        *,
+        weights: Weights | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        check_weights(weights)
+        self.domain = domain
+        self.weights = weights
+        recodings = resolve_all(domain, codings)
+        self._store = encode(reader, domain, recodings, weights, memory_bytes=memory_bytes)
+
+    def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:
+        """Return the exact counts of each margin, or the exact sums of the weights; see `Engine.count`."""
+        # Loading the compiler takes longer than starting Python, and a plan never counts.
+        from tabulary.confidential.counting import count
+
+        return count(self._store, self.domain, margins, progress=progress)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return 32 digits that name these records under a secret key (`confidential.fingerprint`)."""
+        return fingerprint(self._store, self.domain, self.weights, key)
+
+    def close(self) -> None:
+        """Forget the records, in memory and on disk."""
+        self._store.close()
