@@ -1,0 +1,1 @@
+"""Recoding as expressions of a database: one meaning in every dialect."""
