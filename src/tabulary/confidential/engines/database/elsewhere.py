@@ -1,0 +1,173 @@
+"""A table of any other database that Ibis has a backend for: asked with one statement, and only if it is understood."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from tabulary.confidential.coding import Recoding
+from tabulary.confidential.engines.database.places import (
+    KEY,
+    NUMBER,
+    Answer,
+    Column,
+    Relation,
+    TableName,
+    guarded,
+)
+from tabulary.confidential.engines.recoding.codes import code_of
+from tabulary.confidential.weights import Weights
+from tabulary.core.address import scheme_of, shown
+from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
+
+_QUERY = "query"
+
+_T = TypeVar("_T")
+
+# Ibis has backends that are no databases, or that are reached in another way.
+_NO_DATABASES = frozenset(["polars", "pyspark", "flink"])
+
+_UNREACHED = (
+    "it refuses the connection, or nothing answers there. Nothing was counted. Check the address, the user and the "
+    "password."
+)
+_FAILED = (
+    "the database refused a query, or the connection was lost. Nothing was counted. Its own log says why."
+)
+
+# What every database must say of a few values, before it is asked about records: which of the texts below a value is.
+_TEXTS = ("1", "0.5", "true", "a", "2024-02-29")
+_TELLING: tuple[tuple[object, str, str | None], ...] = (
+    (1, "int64", "1"),
+    (2, "int64", None),
+    (1.0, "float64", "1"),
+    (0.5, "float64", "0.5"),
+    (True, "boolean", "true"),
+    ("a", "string", "a"),
+    ("A", "string", None),
+    ("a ", "string", None),
+    ("ä", "string", None),
+    ("1.0", "string", None),
+    ("", "string", None),
+    (None, "string", None),
+    ("2024-02-29", "date", "2024-02-29"),
+)
+
+
+class Elsewhere:
+    """A table or a view of a database that Ibis has a backend for; see `Place`."""
+
+    def __init__(self, address: str, table: str) -> None:
+        self._table = TableName.read(table)
+        self._address = address
+        self._called = self._table.of(address)
+        self.name = scheme_of(address) or ""
+        known = {backend.name for backend in entry_points(group="ibis.backends")} - _NO_DATABASES
+        if self.name not in known:
+            raise InvalidPlan(
+                f"no database is known at {self.name}://. Nothing was counted. An address begins with postgresql://, "
+                f"duckdb:// or sqlite://, or with the name of another of Ibis's backends: {', '.join(sorted(known))}."
+            )
+
+    def __repr__(self) -> str:
+        return f"<{self._called}>"
+
+    @contextmanager
+    def open(self, weights: Weights | None) -> Iterator["_Session"]:
+        """Return a session; see `Place.open`."""
+        backend = self._connect()
+        try:
+            yield _Session(backend, self._table, self._called)
+        finally:
+            with suppress(Exception):
+                backend.disconnect()
+
+    def _connect(self) -> Any:
+        try:
+            getattr(ibis, self.name)
+        except (ImportError, AttributeError):
+            found = False
+        else:
+            found = True
+        if not found:
+            raise MissingExtra(
+                f"counting at {self.name}:// needs a driver that is not installed. Install it: "
+                f"pip install 'ibis-framework[{self.name}]'."
+            )
+        return _quietly(
+            lambda: ibis.connect(self._address), f"the database {shown(self._address)}", _UNREACHED
+        )
+
+
+class _Session:
+    """One connection; see `Session`. Nobody knows its transactions here, so all is asked in one statement."""
+
+    collates = True
+
+    def __init__(self, backend: Any, table: TableName, called: str) -> None:
+        self._backend = backend
+        self._called = called
+        self.dialect = str(backend.name)
+        understood = _quietly(self._is_understood, called, _FAILED)
+        if not understood:
+            raise UnreadableSource(
+                f"{called} cannot be counted: its database takes different values for the same, or does not know types "
+                "that levels are made of. Nothing was counted. Export the records to Parquet, and count the file."
+            )
+        self.relations = (_quietly(lambda: self._described(table), called, _FAILED),)
+
+    def answers(self, queries: Sequence[ir.Table]) -> Iterator[Answer]:
+        tagged = [
+            query.select(**{_QUERY: ibis.literal(number, "int64"), KEY: query[KEY], NUMBER: query[NUMBER]})
+            for number, query in enumerate(queries)
+        ]
+        asked = ibis.union(*tagged) if len(tagged) > 1 else tagged[0]
+        found = _quietly(lambda: self._asked(asked), self._called, _FAILED)
+        for number in range(len(queries)):
+            keys, numbers = found[found[:, 0] == number, 1:].T
+            yield keys, numbers
+
+    def _asked(self, query: ir.Table) -> NDArray[np.int64]:
+        """Return the rows of an answer, in which everything is a whole number."""
+        found = self._backend.to_pyarrow(query)
+        return np.column_stack([column.cast(pyarrow.int64()).to_numpy() for column in found.columns])
+
+    def _described(self, table: TableName) -> Relation:
+        schema = self._backend.table(table.name, database=table.schema).schema()
+        columns = tuple(Column.of(name, kind, str(kind)) for name, kind in schema.items())
+        return Relation(self._called, columns, table.name, table.schema)
+
+    def _is_understood(self) -> bool:
+        levels = tuple(range(len(_TEXTS)))
+        recoding = Recoding("", "", _TEXTS, _TEXTS, (), levels, None, drop=False)
+        asked = {}
+        for n, (value, kind, _) in enumerate(_TELLING):
+            literal = (
+                ibis.literal(value, "string").cast(kind)
+                if kind == "date"
+                else ibis.literal(value, dt.dtype(kind))
+            )
+            asked[f"v{n}"] = code_of(literal, recoding, self.dialect).cast("int64")
+        expected = [len(_TEXTS) if text is None else _TEXTS.index(text) for _, _, text in _TELLING]
+        return bool(self._asked(_one_row(asked)).tolist() == [expected])
+
+
+def _quietly(action: Callable[[], _T], called: str, said: str) -> _T:
+    """Return what the action returns, or say what is said; a driver's warnings may quote what its errors may."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return guarded(action, called, lambda _: said)
+
+
+def _one_row(values: dict[str, ir.Value]) -> ir.Table:
+    first, *rest = (value.name(name) for name, value in values.items())
+    row: ir.Table = first.as_table()
+    return row.mutate(*rest) if rest else row

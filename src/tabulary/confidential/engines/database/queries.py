@@ -1,0 +1,228 @@
+"""What a database is asked about records: yes or no, and how many stand in each cell of a margin."""
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+
+from tabulary.confidential.admission import Findings
+from tabulary.confidential.coding import Recoding
+from tabulary.confidential.engines.database.places import KEY, NUMBER, Relation
+from tabulary.confidential.engines.recoding.codes import code_of, number_of
+from tabulary.confidential.weights import Weights
+from tabulary.core.domain import Domain, Margin
+from tabulary.errors import InvalidColumn
+
+UNITS = "tabulary_units"
+"""The function of a number that gives a weight in units, where the database runs in this process."""
+
+# So many answers of yes or no fit one whole number, with room to spare.
+_FLAGS = 48
+
+# Texts of different characters, which a collation may take for the same.
+_CONFUSABLE = (("a", "A"), ("a", "ä"), ("a", "a "))
+
+_NUMERIC = dt.Decimal(None, None)
+
+
+class Recoded:
+    """The records of one relation as codes, and what can be asked about them.
+
+    Every query has a column `key` and a column `number`, both of whole numbers, and nothing else leaves the database.
+    `probed` says that the database may compare texts by something else than their characters, in some columns.
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        domain: Domain,
+        recodings: Sequence[Recoding],
+        weights: Weights | None,
+        dialect: str,
+        *,
+        probed: bool,
+    ) -> None:
+        self._domain = domain
+        self._recodings = recodings
+        self._weights = weights
+        self._dialect = dialect
+        self._called = relation.called
+        wanted = [recoding.column for recoding in recodings] + ([] if weights is None else [weights.column])
+        self._table, columns = relation.table(wanted)
+        # Not strict: where there are weights, they come last.
+        pairs = list(zip(columns, recodings, strict=False))
+        self._codes = [_wide(code_of(column, recoding, dialect)) for column, recoding in pairs]
+        self._number = None if weights is None else self._numbers(columns[-1], weights, dialect)
+        self._probed = [(r, _is_confused(c)) for c, r in pairs if probed and c.type().is_string()]
+        dropping = [c != r.unknown for c, r in zip(self._codes, recodings, strict=True) if r.drop]
+        self._kept = functools.reduce(operator.and_, dropping) if dropping else None
+
+    def _numbers(self, column: ir.Column, weights: Weights, dialect: str) -> ir.FloatingValue:
+        found = number_of(column, dialect)
+        if found is None:
+            raise InvalidColumn(
+                f"column {weights.column!r} of {self._called} has a type whose values are no numbers, so they cannot "
+                "be weights. Nothing was counted. Name a column of numbers."
+            )
+        return found
+
+    @functools.cached_property
+    def findings(self) -> list[ir.Table]:
+        """The queries that `found` reads the answers of: each is one pass over the records."""
+        return self._findings(self._table)
+
+    @property
+    def nothing(self) -> list[ir.Table]:
+        """The same queries of no record: whether the database understands them, and whether it allows them."""
+        return self._findings(self._table.limit(0))
+
+    def _findings(self, rows: ir.Table) -> list[ir.Table]:
+        flags = [ibis.ifelse(flag, 1, 0).max().fill_null(0).cast("int64") for flag in self._flags]
+        flags.append(ibis.ifelse(rows.count() > 0, 1, 0).cast("int64"))
+        groups = [flags[start : start + _FLAGS] for start in range(0, len(flags), _FLAGS)]
+        bits = [sum((flag * 2**place for place, flag in enumerate(group)), _integer(0)) for group in groups]
+        asked = [_total(rows, number) for number in bits]
+        return asked if self._weights is None else [*asked, _total(self._admitted(rows), ibis._.count())]
+
+    @property
+    def _flags(self) -> list[ir.BooleanValue]:
+        """Whether a record is such, in the order in which `found` takes the answers."""
+        flags = [
+            code == recoding.unknown
+            for code, recoding in zip(self._codes, self._recodings, strict=True)
+            if _refuses(recoding)
+        ]
+        flags += [confused for _, confused in self._probed]
+        if self._number is not None:
+            assert self._weights is not None
+            clipped = self._number >= _first_clipped(self._weights)
+            flags += [
+                self._number.isnull(),
+                self._number < 0,
+                clipped if self._kept is None else clipped & self._kept,
+            ]
+        return flags
+
+    def found(self, numbers: Sequence[int]) -> Findings:
+        """Return what the answers to `findings` say; refuse a column whose texts are not compared by characters."""
+        *bits, admitted = numbers if self._weights is not None else (*numbers, 0)
+        answers = [bool(group >> place & 1) for group in bits for place in range(_FLAGS)]
+        taken = iter(answers)
+        refused = [place for place, r in enumerate(self._recodings) if _refuses(r) and next(taken)]
+        confused = [recoding.column for recoding, _ in self._probed if next(taken)]
+        findings = Findings(refused=frozenset(refused), admitted=admitted)
+        if self._weights is not None:
+            absent, negative, clipped = next(taken), next(taken), next(taken)
+            findings = replace(findings, absent=absent, negative=negative, clipped=clipped)
+        findings = replace(findings, empty=not next(taken))
+        if confused:
+            raise InvalidColumn(
+                f"column {confused[0]!r} of {self._called} has a collation that takes texts of different characters "
+                "for the same, so it cannot be recoded. Nothing was counted. Ask for a view in which it has none."
+            )
+        return findings
+
+    def counts(self, margin: Margin) -> ir.Table:
+        """Return the query of how many records stand in each cell; an empty cell has no row."""
+        return self._grouped(margin, ibis._.count())
+
+    def sums(self, margin: Margin) -> ir.Table:
+        """Return the query of the weights in units, summed over each cell."""
+        assert self._number is not None
+        assert self._weights is not None
+        units = _units(self._number, self._weights, self._dialect)
+        return self._grouped(margin, units.sum().fill_null(0))
+
+    def _grouped(self, margin: Margin, number: ir.Value) -> ir.Table:
+        rows = self._admitted(self._table)
+        if not margin:
+            return _total(rows, number)
+        # Mixed radix, the last attribute the fastest, as in the array that comes back.
+        key, *rest = (self._level(attribute) for attribute in margin)
+        for attribute, code in zip(margin[1:], rest, strict=True):
+            key = key * len(self._domain.levels_of(attribute)) + code
+        return rows.group_by(**{KEY: key}).aggregate(**{NUMBER: number})
+
+    def _admitted(self, rows: ir.Table) -> ir.Table:
+        return rows if self._kept is None else rows.filter(self._kept)
+
+    def _level(self, attribute: str) -> ir.IntegerValue:
+        place = self._domain.position(attribute)
+        code, recoding = self._codes[place], self._recodings[place]
+        if recoding.otherwise is None:
+            return code
+        # Not a CASE: it would compute the code twice.
+        return code.nullif(recoding.unknown).fill_null(recoding.otherwise)
+
+
+def _wide(code: ir.IntegerValue) -> ir.IntegerValue:
+    """Return a code in 64 bits, in which keys are computed: a database multiplies in as many as it is given."""
+    # What Ibis takes for 64 bits it does not widen, though the database may have chosen eight.
+    narrow = code.cast("int32") if code.type().is_int64() else code
+    return narrow.cast("int64")
+
+
+def _total(rows: ir.Table, number: ir.Value) -> ir.Table:
+    """Return the query of one number of all rows."""
+    return rows.aggregate(**{NUMBER: number}).select(**{KEY: _integer(0), NUMBER: ibis._[NUMBER]})
+
+
+def _integer(number: int) -> ir.IntegerScalar:
+    return ibis.literal(number, "int64")
+
+
+def _refuses(recoding: Recoding) -> bool:
+    return recoding.otherwise is None and not recoding.drop
+
+
+def _is_confused(column: ir.StringColumn) -> ir.BooleanValue:
+    """Return whether a column takes different texts for the same: its value is cut off, and its collation is left."""
+    none = column.left(0)
+    return functools.reduce(operator.or_, ((none + one) == other for one, other in _CONFUSABLE))
+
+
+def _first_clipped(weights: Weights) -> float:
+    """Return the least double whose shortest decimal form is above the maximum: the forms grow as the doubles do."""
+    number = float(weights.maximum)
+    while Fraction(repr(number)) > weights.maximum:
+        number = math.nextafter(number, 0)
+    while Fraction(repr(number)) <= weights.maximum:
+        number = math.nextafter(number, math.inf)
+    return number
+
+
+@ibis.udf.scalar.builtin(name=UNITS)  # type: ignore[untyped-decorator]
+def _in_units(number: float) -> int:  # type: ignore[empty-body]
+    """What the connection gives that name to."""
+
+
+@ibis.udf.scalar.builtin(name="div", signature=((_NUMERIC, _NUMERIC), _NUMERIC))
+def _whole_quotient(dividend, divisor):  # type: ignore[no-untyped-def]
+    """PostgreSQL's division without remainder, exact for numbers of any length."""
+
+
+def _units(number: ir.FloatingValue, weights: Weights, dialect: str) -> ir.IntegerValue:
+    """Return weights in units, exactly as `weights.in_units` gives them."""
+    if dialect != "postgres":
+        return _in_units(number)
+    # The text of a double is its shortest decimal form, and PostgreSQL's decimals are exact.
+    unit = weights.unit
+    amount = number.cast("string").cast(_NUMERIC) * _exact(unit.denominator)
+    whole = _whole_quotient(amount, _exact(unit.numerator))
+    twice = (amount - whole * _exact(unit.numerator)) * 2
+    half, odd = _exact(unit.numerator), whole % 2 == 1
+    rounded = ibis.ifelse((twice > half) | ((twice == half) & odd), whole + 1, whole)
+    most = weights.sensitivity
+    return ibis.ifelse(
+        amount >= _exact(most * unit.numerator), ibis.literal(most, "int64"), rounded.cast("int64")
+    )
+
+
+def _exact(number: int) -> ir.DecimalScalar:
+    return ibis.literal(str(number)).cast(_NUMERIC)
