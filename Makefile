@@ -5,15 +5,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo serve test lint audit bench browser docs clean help
+.PHONY: demo demo-spark serve test lint audit bench browser java docs clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo           publish tables of 200,000 generated people and show one"
+	@echo "make demo-spark     the same tables counted on a Spark cluster of this machine, compared with those counted here"
 	@echo "make serve          a table builder over 100,000 generated people, until Ctrl-C"
 	@echo "make test           every test, lint, types and import rules"
 	@echo "make audit          the slow statistical suites"
-	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, infer, lp, noise, pages, planner, serve, suppress, synth, tabulate"
+	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, scale, serve, spark, suppress, synth, tabulate"
 	@echo "make docs           the generated reference pages and pictures"
 	@echo "make clean          everything that make has made"
 
@@ -29,6 +30,11 @@ $(VENV)/test: $(VENV)/core
 	@$(PIP) --editable '.[test]'
 	@touch $@
 
+$(VENV)/spark: $(VENV)/core
+	@echo "Installing what a Spark cluster needs ..."
+	@$(PIP) --editable '.[spark]' psutil
+	@touch $@
+
 $(VENV)/bench: $(VENV)/core
 	@echo "Installing what the benchmarks need ..."
 	@$(PIP) --editable '.[bench]'
@@ -37,6 +43,9 @@ $(VENV)/bench: $(VENV)/core
 demo: $(VENV)/core
 	@$(BIN)/tabulary demo --output demo
 	@echo "A table builder over such people: make serve"
+
+demo-spark: $(VENV)/spark java
+	@$(BIN)/python -m examples.spark.demo --output demo-spark
 
 serve: $(VENV)/core
 	@$(BIN)/tabulary serve --demo
@@ -51,25 +60,35 @@ browser:
 	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends chromium; } \
 		|| echo "Chromium could not be installed; the tests of pages need it: sudo apt-get install --yes chromium"
 
+# Spark runs on Java 17 or newer: the one that is here, or Debian's where it can be installed.
+java:
+	@version=$$($${JAVA_HOME:+$$JAVA_HOME/bin/}java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
+	test "$${version:-0}" -ge 17 && exit 0; \
+	test -z "$$JAVA_HOME" || { echo "JAVA_HOME holds no Java 17 or newer, which Spark needs: unset it, or set it to one"; exit 0; }; \
+	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
+	echo "Installing Java ..."; \
+	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends openjdk-17-jre-headless; } \
+		|| echo "Java could not be installed; Spark needs version 17 or newer: sudo apt-get install --yes openjdk-17-jre-headless"
+
 lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint browser
-	$(BIN)/python -m pytest -n 2 -m "not audit"
+test: lint browser java
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not audit"
 
-audit: $(VENV)/test
-	$(BIN)/python -m pytest -n 2 -m audit tests
+audit: $(VENV)/test java
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m audit tests
 
-bench: $(VENV)/bench
-	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages"; exit 2; }
+bench: $(VENV)/bench $(if $(filter spark scale,$(NAME)),java)
+	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages | database | spark | scale"; exit 2; }
 	@$(BIN)/python -m bench.$(NAME)
 
 docs: $(VENV)/test
 	@$(BIN)/python -m docs.build
 
 clean:
-	rm -rf $(VENV) demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo demo-spark dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.clusters import spark, spark_cluster  # noqa: F401 - fixtures for every test
 from tests.databases import (  # noqa: F401 - fixtures for every test
     _shared_database,
     database,
@@ -17,6 +18,14 @@ from tests.databases import (  # noqa: F401 - fixtures for every test
 # The same examples on every machine, and no clock: these machines are noisy.
 settings.register_profile("tabulary", deadline=None, derandomize=True)
 settings.load_profile("tabulary")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Send every test of the Spark cluster to one process, so that one cluster is started and not one a process."""
+    for item in items:
+        if "spark_cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.hookimpl(wrapper=True)

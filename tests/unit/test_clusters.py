@@ -1,0 +1,168 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from examples.spark import cluster as clusters
+from examples.spark.cluster import ClusterFailed, LocalCluster, NoJava, check_java
+
+PROJECT = Path(__file__).parents[2]
+PATIENCE = 60
+
+
+def test_the_work_is_shared_by_the_executors_of_both_workers(spark, spark_cluster):
+    def under_whom(batches):
+        for _ in batches:
+            yield pa.record_batch({"process": [each.pid for each in psutil.Process().parents()]})
+
+    found = spark.range(4, numPartitions=4).mapInArrow(under_whom, "process long").toArrow()
+    executors = {each.pid for each in spark_cluster.executors()}
+    assert spark_cluster.registered == len(executors) == 2
+    assert executors <= set(found["process"].to_pylist())
+
+
+def test_nothing_of_a_cluster_listens_beyond_this_machine(spark, spark_cluster):
+    spark.range(4, numPartitions=4).mapInArrow(_unchanged, "id long").toArrow()
+    mine = psutil.Process().children(recursive=True)
+    # A driver, a master, two workers and their executors.
+    assert sum(each.name() == "java" for each in mine) == 6
+    listening = [
+        connection.laddr.ip
+        for each in mine
+        for connection in each.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert listening
+    assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+
+
+def test_what_a_session_writes_is_in_the_folder_of_its_cluster(spark, spark_cluster):
+    before = set(Path.cwd().iterdir())
+    spark.range(3).write.saveAsTable("kept")
+    assert spark.table("kept").count() == 3
+    assert list((spark_cluster.folder / "warehouse" / "kept").glob("*.parquet"))
+    spark.sql("DROP TABLE kept")
+    assert set(Path.cwd().iterdir()) == before
+
+
+def test_what_a_function_says_on_the_cluster_is_in_the_logs(spark, spark_cluster):
+    def speak(batches):
+        print("the secret of batch 4711", file=sys.stderr)
+        yield from batches
+
+    spark.range(1).mapInArrow(speak, "id long").toArrow()
+    _await(lambda: "the secret of batch 4711" in spark_cluster.logs())
+
+
+def test_a_job_outlives_an_executor_that_is_killed(spark, spark_cluster, tmp_path):
+    def waiting(batches):
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        (tmp_path / f"{task.partitionId()}-{task.attemptNumber()}").touch()
+        while not (tmp_path / "go").exists():
+            time.sleep(0.02)
+        yield from batches
+
+    found = []
+    frame = spark.range(100, numPartitions=2).mapInArrow(waiting, "id long")
+    job = threading.Thread(target=lambda: found.extend(frame.toArrow()["id"].to_pylist()))
+    job.start()
+    # Each of the two has one core: when both tasks have begun, whichever is killed has one.
+    _await(lambda: len(list(tmp_path.iterdir())) == 2)
+    killed = spark_cluster.kill_executor()
+    (tmp_path / "go").touch()
+    job.join(PATIENCE)
+    assert sorted(found) == list(range(100))
+    assert len(list(tmp_path.glob("*-1"))) == 1
+    _await(lambda: len(spark_cluster.executors()) == 2)
+    assert killed not in {each.pid for each in spark_cluster.executors()}
+
+
+def test_a_process_has_one_session(spark, spark_cluster):
+    with pytest.raises(RuntimeError, match="Stop it first"):
+        spark_cluster.session()
+    assert spark.range(2).count() == 2
+
+
+@pytest.mark.audit
+def test_a_worker_that_is_killed_leaves_the_others(tmp_path):
+    with LocalCluster(workers=2, folder=tmp_path) as cluster:
+        process = psutil.Process(cluster.kill_worker())
+        _await(lambda: cluster.registered == 1)
+        with pytest.raises(ClusterFailed, match="a session starts them"):
+            cluster.kill_executor()
+    assert not process.is_running()
+    # A folder that was given stays, with all that was written.
+    assert "Registering worker" in cluster.logs()
+
+
+@pytest.mark.audit
+def test_a_cluster_that_stops_leaves_the_session_of_another(spark):
+    with LocalCluster(workers=1) as other:
+        folder = other.folder
+    assert not folder.exists()
+    assert spark.range(2).count() == 2
+
+
+def test_a_cluster_ends_with_the_process_that_started_it(tmp_path):
+    command = [sys.executable, "-m", "examples.spark.cluster", "--workers", "1"]
+    place = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=PROJECT, env=place, stdout=subprocess.PIPE, text=True) as keeper:
+        assert keeper.stdout.readline().startswith("spark://127.0.0.1:")
+        started = psutil.Process(keeper.pid).children(recursive=True)
+        assert sum(each.name() == "java" for each in started) == 2
+        keeper.send_signal(signal.SIGKILL)
+        assert psutil.wait_procs(started, timeout=PATIENCE)[1] == []
+
+
+def test_a_missing_java_is_an_error_that_says_what_to_install(monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(clusters.shutil, "which", lambda name: None)
+    with pytest.raises(NoJava, match="apt-get install --yes openjdk-17-jre-headless"):
+        check_java()
+
+
+@pytest.mark.parametrize(
+    "said", ['openjdk version "11.0.21" 2023-10-17', 'java version "1.8.0_392"', "what?"]
+)
+def test_an_old_java_is_an_error_that_says_what_to_install(monkeypatch, tmp_path, said):
+    _java(tmp_path, said)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(NoJava, match="apt-get install --yes openjdk-17-jre-headless"):
+        check_java()
+
+
+def test_a_cluster_that_does_not_start_says_what_its_processes_said(monkeypatch, tmp_path):
+    _java(tmp_path, 'openjdk version "17.0.1"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    folder = tmp_path / "cluster"
+    with pytest.raises(ClusterFailed, match=r"the master is running(.|\n)*version .17"):
+        LocalCluster(folder=folder).start()
+    running = [word for each in psutil.Process().children() for word in each.cmdline()]
+    assert not any(str(folder) in word for word in running)
+
+
+def _java(home, said):
+    program = home / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    program.chmod(0o755)
+
+
+def _unchanged(batches):
+    yield from batches
+
+
+def _await(condition):
+    patience = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < patience, "it did not come to pass"
+        time.sleep(0.05)
