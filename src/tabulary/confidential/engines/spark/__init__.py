@@ -1,0 +1,1 @@
+"""The engine that counts on a Spark cluster."""

@@ -1,0 +1,202 @@
+"""The engine that counts on a Spark cluster: one pass over the records, however many margins there are.
+
+Spark reads and recodes in its own compiled code and packs the codes of a record into few words; the Python beside each
+executor unpacks, admits and counts them as the compiled engine does, and only blocks of counters are sent on.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.confidential.admission import Findings, clipping_warning
+from tabulary.confidential.coding import Coding, resolve_all
+from tabulary.confidential.cover import cover
+from tabulary.confidential.engines import Counts, Progress
+from tabulary.confidential.engines.spark.jobs import Jobs
+from tabulary.confidential.engines.spark.sessions import check_spark, session_of
+from tabulary.confidential.weights import Weights
+from tabulary.core.domain import Domain, Margin
+from tabulary.errors import InvalidPlan, UnreadableSource, WeightsClipped
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+    from tabulary.confidential.engines.spark.worker import Count
+
+# From `count` to who called `Records.tally`: that line is the one to look at.
+_TO_THE_CALLER = 3
+
+_ESCAPED = "spark.sql.parser.escapedStringLiterals"
+
+_COUNTER_BYTES = 8
+
+# What a task sends besides its counters.
+_TASK_BYTES = 1 << 10
+
+# Every task has counters of its own, so ten thousand small files must not make ten thousand tasks. So many are always
+# allowed, since a cluster may grow while it works; beyond them, as many as keep all counters within these bytes.
+_TASKS = 200
+_TASKS_A_CORE = 4
+_CLUSTER_BYTES = 1 << 32
+
+# Up to so many bytes of counters of all tasks are added up by the driver. More are added up on the cluster first, so
+# that each counter comes to the driver once.
+_DRIVER_BYTES = 1 << 26
+
+
+class SparkEngine:
+    """The records of a Spark frame, counted on its cluster; see `Engine`.
+
+    Every tally reads the frame anew, and each part of it once: what is wrong with the records is found then. If an
+    executor is lost, its part is counted again from the beginning and what it had counted is lost with it, so every
+    record counts once. A frame that is not the same when it is read again, as one with `rand` in it, is no set of
+    records.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        frame: "pyspark.sql.DataFrame",
+        domain: Domain,
+        codings: Mapping[str, Coding] | None = None,
+        *,
+        weights: Weights | None = None,
+    ) -> None:
+        check_spark()
+        from pyspark.sql import DataFrame
+
+        if not isinstance(frame, DataFrame):
+            raise UnreadableSource(f"from_spark reads a Spark DataFrame, not {type(frame).__name__}.")
+        self._open(Jobs(frame.sparkSession, "the Spark frame"), frame, domain, codings, weights)
+
+    @classmethod
+    def connect(
+        cls,
+        url: str,
+        table: str,
+        domain: Domain,
+        codings: Mapping[str, Coding] | None = None,
+        *,
+        weights: Weights | None = None,
+    ) -> Self:
+        """Return the records of a table, by its name in Spark's catalog, or of Parquet files, by their path.
+
+        `url` is spark://host:7077. The session is the process's own if it has one on that master; otherwise one is
+        started, and `close` stops it.
+        """
+        check_spark()
+        resolve_all(domain, codings)
+        session, started = session_of(url)
+        engine = cls.__new__(cls)
+        try:
+            jobs = Jobs(session, f"{table!r} on Spark")
+            by_path = "/" in table or table.endswith(".parquet")
+            frame = jobs.do(lambda: session.read.parquet(table) if by_path else session.table(table))
+            engine._open(jobs, frame, domain, codings, weights, stops=started)
+        except BaseException:
+            if started:
+                session.stop()
+            raise
+        return engine
+
+    def _open(
+        self,
+        jobs: Jobs,
+        frame: "pyspark.sql.DataFrame",
+        domain: Domain,
+        codings: Mapping[str, Coding] | None,
+        weights: Weights | None,
+        *,
+        stops: bool = False,
+    ) -> None:
+        # Ibis takes a moment to load.
+        from tabulary.confidential.engines.spark.codes import Packed
+
+        self.domain = domain
+        self.weights = weights
+        self._recodings = resolve_all(domain, codings)
+        self._jobs = jobs
+        self._stops = stops
+        schema, streaming, escaped = jobs.do(lambda: _seen(frame))
+        if streaming:
+            raise UnreadableSource("a stream of records has no end. Write it to a table, and count that.")
+        if escaped == "true":
+            raise InvalidPlan(
+                f"the setting {_ESCAPED} makes Spark read a level with a backslash as another one. Nothing was "
+                "counted. Set it to false, as it is unless somebody sets it, in the session that counts."
+            )
+        records = Packed(schema, self._recodings, weights)
+        self._records: Any = jobs.do(lambda: records.of(frame))
+
+    def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:
+        """Return the exact counts of each margin, or the exact sums of the weights; see `Engine.count`."""
+        from tabulary.confidential.counting import project, split
+        from tabulary.confidential.engines.spark.worker import Count
+
+        if self._records is None:
+            raise UnreadableSource("these records were closed. Open them again to count them.")
+        covering = cover(self.domain, margins)
+        counted = tuple(larger.margin for larger in covering)
+        cells = sum(map(self.domain.cells, counted))
+        frame = self._counted(Count(self.domain, self._recodings, self.weights, counted), cells)
+        found, totals = _gathered(self._jobs.do(frame.toArrow, progress), cells)
+        found.check(self.domain, self._recodings, self.weights)
+        if progress is not None:
+            progress("counting", 100, 100)
+        if self.weights is not None and found.clipped:
+            warnings.warn(clipping_warning(self.weights), WeightsClipped, stacklevel=_TO_THE_CALLER)
+        return project(self.domain, covering, margins, split(self.domain, counted, totals))
+
+    def fingerprint(self, key: bytes) -> str:
+        """Refuse: the records are not here."""
+        raise InvalidPlan(
+            "records on Spark have no fingerprint: it is made of all of them, and they do not leave their cluster. "
+            "Nothing was read. Write them to Parquet files, and open those with Records.from_file(...)."
+        )
+
+    def close(self) -> None:
+        """Let go of the frame; stop the session if it was started for these records."""
+        self._records = None
+        if self._stops:
+            self._stops = False
+            self._jobs.session.stop()
+
+    def _counted(self, work: "Count", cells: int) -> Any:
+        """Return a frame of findings and of blocks of counters, which are still to be added up."""
+        from tabulary.confidential.engines.spark.worker import SCHEMA, Merge, Task
+
+        bytes_a_task = _TASK_BYTES + _COUNTER_BYTES * cells
+        tasks = max(_TASKS, _TASKS_A_CORE * self._jobs.cores)
+        by_the_driver = tasks * bytes_a_task <= _DRIVER_BYTES
+        tasks = max(tasks, (_DRIVER_BYTES if by_the_driver else _CLUSTER_BYTES) // bytes_a_task)
+
+        def planned() -> Any:
+            blocks = self._records.coalesce(tasks).mapInArrow(Task(work), SCHEMA)
+            return blocks if by_the_driver else blocks.repartition("block").mapInArrow(Task(Merge()), SCHEMA)
+
+        return self._jobs.do(planned)
+
+
+def _seen(frame: Any) -> tuple[Any, bool, str]:
+    """Return what has to be known of a frame before it is counted: of its records, nothing."""
+    return frame.schema, frame.isStreaming, frame.sparkSession.conf.get(_ESCAPED, "false")
+
+
+def _gathered(results: Any, cells: int) -> tuple[Findings, NDArray[np.int64]]:
+    """Return what was found in all parts, and their counters added up, each margin's after the other's."""
+    from tabulary.confidential.engines.spark.worker import BLOCK_CELLS, blocks_of
+
+    found = Findings()
+    totals = np.zeros(cells, dtype=np.int64)
+    for batch in results.to_batches():
+        for number, block in blocks_of(batch):
+            if isinstance(block, Findings):
+                found |= block
+            else:
+                start = number * BLOCK_CELLS
+                totals[start : start + len(block)] += block
+    return found, totals

@@ -1,0 +1,160 @@
+"""Work on a Spark session that can be watched, interrupted and given up, and whose errors are ours."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from tabulary.confidential.engines import Progress
+from tabulary.confidential.engines.spark.errors import ENDED, Trouble, trouble_of, unheard
+from tabulary.errors import InvalidPlan, TabularyError, UnreadableSource
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+PATIENCE = "spark.tabulary.patience"
+"""The setting of Spark for how many seconds a job of ours waits for the cluster to work on it."""
+
+_PATIENCE_SECONDS = 120.0
+_SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_TO_CANCEL = 20.0
+_HUNDREDTHS = 100
+
+_T = TypeVar("_T")
+
+
+class Jobs:
+    """What is asked of one Spark session, and how the records are called if it fails.
+
+    Everything runs in a thread of its own, so that the caller's thread can report and be interrupted: Ctrl-C cancels
+    the job, and leaves the session as it was.
+    """
+
+    def __init__(self, session: "pyspark.sql.SparkSession", called: str) -> None:
+        from pyspark.sql import SparkSession
+
+        self.session = session
+        self._called = called
+        # A session of Spark Connect is of another class, and shows nothing of the cluster.
+        self._context: Any = session.sparkContext if isinstance(session, SparkSession) else None
+        self._patience = _PATIENCE_SECONDS
+        self._patience = _seconds(self.do(lambda: str(session.conf.get(PATIENCE, str(_PATIENCE_SECONDS)))))
+
+    @property
+    def cores(self) -> int:
+        """How many cores the session has now; none where it does not tell."""
+        return 0 if self._context is None else self.do(lambda: int(self._context.defaultParallelism))
+
+    def do(self, action: Callable[[], _T], progress: Progress | None = None) -> _T:
+        """Return what the action returns; if it fails, raise an error that has forgotten the other one's text.
+
+        Progress counts hundredths of the tasks that are known: Spark plans stage by stage, so the last may have to be
+        waited for. Spark Connect tells none.
+        """
+        name = f"tabulary-{uuid4()}"
+        done: list[_T] = []
+        failed: list[TabularyError | MemoryError | Trouble] = []
+
+        def run() -> None:
+            with unheard():
+                try:
+                    self._begin(name)
+                    done.append(action())
+                except (TabularyError, MemoryError) as problem:
+                    failed.append(problem)
+                except BaseException as problem:
+                    failed.append(trouble_of(problem))
+
+        thread = self._thread(run)
+        try:
+            patient = thread is None or self._watch(thread, name, progress)
+        except BaseException:
+            self._cancel(name, thread)
+            raise
+        if not patient:
+            self._cancel(name, thread)
+            raise UnreadableSource(
+                f"{self._called} cannot be counted: for {self._patience:g} seconds the cluster has worked on none of "
+                "it. Nothing was counted. See that its workers run, and have as many free cores and as much memory "
+                f"as an executor asks for; or wait longer: the setting {PATIENCE} is in seconds."
+            )
+        if done:
+            return done[0]
+        trouble = failed[0] if failed else ENDED
+        if isinstance(trouble, Trouble):
+            raise UnreadableSource(
+                f"{self._called} cannot be counted: {trouble.said}. Nothing was counted. {trouble.remedy}"
+            )
+        raise trouble
+
+    def _thread(self, run: Callable[[], None]) -> Thread | None:
+        """Return a thread that has begun to run, with the caller's own settings of Spark; None if there is no Spark."""
+        from pyspark import InheritableThread
+
+        with suppress(Exception):
+            thread = InheritableThread(run, session=self.session, name="tabulary-spark", daemon=True)
+            thread.start()
+            return thread
+        return None
+
+    def _begin(self, name: str) -> None:
+        """Name what this thread is going to do, so that another one can watch and cancel it."""
+        if self._context is None:
+            self.session.addTag(name)
+        else:
+            self._context.setJobGroup(name, "tabulary", interruptOnCancel=True)
+
+    def _watch(self, thread: Thread, name: str, progress: Progress | None) -> bool:
+        """Wait for the thread, and report from the caller's own, where it may print or raise; False: for too long."""
+        worked = last = time.monotonic()
+        furthest = 0
+        while thread.is_alive():
+            thread.join(0.05)
+            now = time.monotonic()
+            if now - last < _SECONDS_BETWEEN_LOOKS:
+                continue
+            last = now
+            completed, known, waiting = self._tasks(name)
+            if not waiting:
+                worked = now
+            elif now - worked > self._patience:
+                return False
+            furthest = max(furthest, min(_HUNDREDTHS - 1, _HUNDREDTHS * completed // max(1, known)))
+            if progress is not None and thread.is_alive():
+                progress("counting", furthest, 0 if self._context is None else _HUNDREDTHS)
+        return True
+
+    def _tasks(self, name: str) -> tuple[int, int, bool]:
+        """Return how many tasks are completed, how many are known, and whether they wait without one at work."""
+        completed = known = active = running = 0
+        # Nothing is known of a context that has just ended; what that means, the thread will say.
+        with suppress(Exception):
+            tracker = self._context.statusTracker()
+            for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(name)):
+                running += job.status == "RUNNING"
+                for stage in filter(None, map(tracker.getStageInfo, job.stageIds)):
+                    completed += stage.numCompletedTasks
+                    known += stage.numTasks
+                    active += stage.numActiveTasks
+        return completed, known, bool(running and not active)
+
+    def _cancel(self, name: str, thread: Thread | None) -> None:
+        with suppress(Exception):
+            if self._context is None:
+                self.session.interruptTag(name)
+            else:
+                self._context.cancelJobGroup(name)
+        if thread is not None:
+            thread.join(_SECONDS_TO_CANCEL)
+
+
+def _seconds(asked: str) -> float:
+    try:
+        seconds = float(asked)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise InvalidPlan(f"the setting {PATIENCE} is a number of seconds above zero, such as 120.")
+    return seconds
