@@ -9,6 +9,7 @@ from tabulary.builder.service import Variable
 from tabulary.cellkey import PTable, RecordKeys
 from tabulary.cellkey.ptable import Above
 from tabulary.confidential.coding import Coding
+from tabulary.core.address import scheme_of
 from tabulary.core.privacy import Neighbours, Privacy
 from tabulary.errors import InvalidPlan, LedgerError, ServiceError, listed
 from tabulary.ledger import Amount
@@ -113,7 +114,7 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
         raise InvalidPlan(f"{section.name} method is {method!r}. It may be {listed(Method)}.")
     title = section.take("title", str, default=name)
     description = section.take("description", str, default="")
-    source = folder / section.take("source", str)
+    source = folder / _refuse_address(section.take("source", str), section.name)
     attributes = section.section("domain")
     zeros = section.take("structural_zeros", list, default=[])
     tables = section.section("tables")
@@ -153,6 +154,17 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
             protection = _read_cell_keys(section, folder)
     section.done()
     return Declaration(name, title, description, version, source, universe, codings, variables, protection)
+
+
+def _refuse_address(source: str, place: str) -> str:
+    """Return the path of the records; refuse an address, which is not repeated, since it may hold a password."""
+    if (scheme := scheme_of(source)) is not None:
+        raise InvalidPlan(
+            f"{place} source begins with {scheme}:, an address, but a table builder must know that its records have "
+            "not changed, by a fingerprint of all of them, and so needs them here. Nothing was read. Export them to a "
+            "Parquet file and name that; for one release of a table in a database, use `tabulary release`."
+        )
+    return source
 
 
 def _read_payment(section: Section, name: str) -> Payment:

@@ -1,5 +1,6 @@
 """`tabulary release`: count, debit, measure and publish what a plan file asks for."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,16 +20,25 @@ def release(
         Path | None, typer.Option(help="The ledger that pays; overrides the plan file's [ledger].")
     ] = None,
     account: Annotated[str | None, typer.Option(help="The account in that ledger.")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="What counts files: compiled, or duckdb, which holds no records; overrides the plan file's [data]."
+        ),
+    ] = None,
 ) -> None:
     """Publish the tables of a plan file into a new folder, all of it or nothing.
 
-    Example: tabulary release census.toml -o census-2026 --ledger ledger.sqlite --account census
+    Examples: tabulary release census.toml -o census-2026 --ledger ledger.sqlite --account census,
+    or: tabulary release census.toml -o census-2026 --engine duckdb
     """
     if (ledger is None) != (account is None):
         raise InvalidPlan(
             "--ledger and --account go together: name the ledger file and the account that pays."
         )
     planned = read_plan_file(file)
+    if engine is not None:
+        planned = replace(planned, source=planned.source.counted_by(engine))
     book, name = (ledger, account) if ledger else (planned.ledger, planned.account)
     print_expected(planned.plan.expected_error())
     if book is None or name is None:

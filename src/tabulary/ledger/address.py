@@ -1,20 +1,17 @@
 """Where a ledger stands: the path of a file, or the address of a PostgreSQL database."""
 
 import os
-import re
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from tabulary.core.address import scheme_of
 from tabulary.errors import LedgerError
 
 Where = str | os.PathLike[str]
 """The path of an SQLite file, or `postgresql://user:password@host:port/database`."""
 
 _FORM = "Write postgresql://user:password@host:port/database, with %40 for an @ in the password."
-
-# Two letters at least: one is a drive. One slash is what is left of two when an address was taken for a path.
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def address_of(where: Where) -> URL | None:
@@ -26,12 +23,12 @@ def address_of(where: Where) -> URL | None:
     'census'
     """
     text = os.fspath(where)
-    scheme = _SCHEME.match(text)
+    scheme = scheme_of(text)
     if scheme is None:
         return None
-    if scheme[1] != "postgresql":
+    if scheme != "postgresql":
         raise LedgerError(
-            f"a ledger is the path of a file or an address that begins with postgresql://, not {scheme[1]}:. {_FORM}"
+            f"a ledger is the path of a file or an address that begins with postgresql://, not {scheme}:. {_FORM}"
         )
     try:
         address = make_url(text)

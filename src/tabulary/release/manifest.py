@@ -3,10 +3,11 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeGuard
 
 from tabulary.planning import Plan
 from tabulary.release.formats import file_names
@@ -20,11 +21,20 @@ SCHEMA = "tabulary-release/1"
 SCHEMA_WITH_FORMATS = "tabulary-release/2"
 """As the first, and `formats` names the formats that the tables are in besides CSV and Parquet."""
 
+SCHEMA_WITH_ENGINE = "tabulary-release/3"
+"""As the second, where `formats` may be empty, and `software` names the engine that counted the records."""
+
+SCHEMAS = (SCHEMA, SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE)
+"""The schemas that can be read."""
+
 MANIFEST = "manifest.json"
 REPORT = "report.html"
 
 Fact = str | int | float | bool
 """What a reconstruction may say about itself, one fact."""
+
+# Which there are is not known here: any database that Ibis can speak to may be one.
+_ENGINE = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 # Two machines may compute a standard error to a different last digit; a false claim differs by more.
 TOLERANCE = 1e-9
@@ -34,17 +44,21 @@ TOLERANCE = 1e-9
 class Imprint:
     """What a release says about its own making: nothing that identifies a person, a place or a run.
 
-    `formats` are those besides CSV and Parquet, which every release has.
+    `formats` are those besides CSV and Parquet, which every release has. `engine` is what counted the records, if it
+    was records that were counted.
     """
 
     title: str
     date: str
     software: str
     formats: tuple[str, ...] = ()
+    engine: str | None = None
 
     @property
     def schema(self) -> str:
         """The schema of the manifest: the first wherever it suffices, so that older readers can read it."""
+        if self.engine is not None:
+            return SCHEMA_WITH_ENGINE
         return SCHEMA_WITH_FORMATS if self.formats else SCHEMA
 
     def describe(self) -> dict[str, object]:
@@ -53,9 +67,22 @@ class Imprint:
             "schema": self.schema,
             "title": self.title,
             "date": self.date,
-            "software": {"name": "tabulary", "version": self.software},
-            **({"formats": list(self.formats)} if self.formats else {}),
+            "software": {
+                "name": "tabulary",
+                "version": self.software,
+                **({} if self.engine is None else {"engine": self.engine}),
+            },
+            **({"formats": list(self.formats)} if self.schema != SCHEMA else {}),
         }
+
+
+def is_engine(name: object) -> TypeGuard[str]:
+    """Return whether a name can be that of a counting engine: one lower-case word, as those of all databases are.
+
+    >>> is_engine("postgresql"), is_engine("Spark 4"), is_engine(None)
+    (True, False, False)
+    """
+    return isinstance(name, str) and _ENGINE.fullmatch(name) is not None
 
 
 def installed_version() -> str:

@@ -39,6 +39,7 @@ from tabulary.release.manifest import (
     canonical_bytes,
     claims,
     installed_version,
+    is_engine,
     sealed,
 )
 from tabulary.release.promise import promise_of
@@ -54,8 +55,8 @@ class Release:
 
     `tables` are the noisy tables of the plan's workload, in any order, their attributes in the domain's
     order. The plan decides the law of linear estimates; a constrained reconstruction brings its own `errors`,
-    and `reconstruction` holds facts about it. A release that was saved or loaded knows its folder; `verify`
-    looks at that folder again.
+    and `reconstruction` holds facts about it. `engine` is the name of what counted the records, if it was records that
+    were counted. A release that was saved or loaded knows its folder; `verify` looks at that folder again.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.privacy import PureDP
@@ -77,6 +78,7 @@ class Release:
         title: str = "",
         errors: Mapping[Margin, ErrorLaw] | None = None,
         reconstruction: Mapping[str, Fact] | None = None,
+        engine: str | None = None,
     ) -> None:
         listed = list(tables)
         given = {table.domain.attributes: table for table in listed}
@@ -88,10 +90,13 @@ class Release:
             )
         if not isinstance(title, str) or not title.isprintable():
             raise InvalidTable(f"a release's title is printable text on one line, not {title!r}.")
+        if engine is not None and not is_engine(engine):
+            raise InvalidTable(f"an engine that counts records is named by one word, not {engine!r}.")
         for margin, table in given.items():
             _check_fits(plan, margin, table)
         self.plan = plan
         self.title = title
+        self.engine = engine
         known = dict(errors or {})
         self.reconstruction = dict(reconstruction or {})
         self._tables = {m: ReleasedTable(given[m], known.get(m) or plan.error_of(m)) for m in wanted}
@@ -107,10 +112,11 @@ class Release:
         title: str = "",
         errors: Mapping[Margin, ErrorLaw] | None = None,
         reconstruction: Mapping[str, Fact] | None = None,
+        engine: str | None = None,
     ) -> "Release":
         """Return the release of noisy arrays, one for each margin of the plan, axes in the domain's order."""
         tables = [Table(plan.domain.project(m), array) for m, array in counts.items()]
-        return cls(plan, tables, title=title, errors=errors, reconstruction=reconstruction)
+        return cls(plan, tables, title=title, errors=errors, reconstruction=reconstruction, engine=engine)
 
     @property
     def margins(self) -> tuple[Margin, ...]:
@@ -192,6 +198,7 @@ class Release:
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             software=installed_version(),
             formats=extra_formats(formats),
+            engine=self.engine,
         )
         tables = tuple(self)
         names = file_names(self.margins)
@@ -224,6 +231,7 @@ class Release:
             title=found.title,
             errors=found.errors,
             reconstruction=found.reconstruction,
+            engine=found.engine,
         )
         release._staged, release._digest = StagedFolder(folder, published=True), found.digest
         return release

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.table import Table
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidTable, PublicError, ReleaseDamaged, ReleaseError
+from tabulary.errors import InvalidTable, PublicError, ReleaseDamaged, ReleaseError, listed
 from tabulary.planning import ErrorLaw, Plan, SimulatedErrors, plan_from_description
 from tabulary.release.folder import list_folder, read_plain_file
 from tabulary.release.formats import TABLES, arrow_table, csv_bytes, file_names, read_parquet
 from tabulary.release.manifest import (
     MANIFEST,
     REPORT,
-    SCHEMA,
+    SCHEMA_WITH_ENGINE,
     SCHEMA_WITH_FORMATS,
+    SCHEMAS,
     TOLERANCE,
     Fact,
     Imprint,
@@ -33,6 +34,7 @@ from tabulary.release.manifest import (
     canonical_bytes,
     claims,
     digest_of,
+    is_engine,
 )
 from tabulary.release.table import ReleasedTable
 from tabulary.release.writers import ALWAYS, FORMATS, extra_formats, extra_names
@@ -57,6 +59,7 @@ class VerifiedRelease:
     reconstruction: Mapping[str, Fact]
     title: str
     digest: str
+    engine: str | None
 
 
 @dataclass
@@ -136,6 +139,7 @@ def read_release(path: Path, *, expected_digest: str | None = None) -> VerifiedR
         reconstruction=manifest["reconstruction"],
         title=manifest["title"],
         digest=manifest["digest"],
+        engine=manifest["software"].get("engine"),
     )
 
 
@@ -161,22 +165,24 @@ def _read_manifest(reading: _Reading, present: set[str], expected_digest: str | 
             f"{MANIFEST} has the digest {true_digest}, not the expected {expected_digest.strip()!r}."
         )
     schema = manifest.get("schema")
-    if not reading.problems and schema not in (SCHEMA, SCHEMA_WITH_FORMATS):
+    if not reading.problems and schema not in SCHEMAS:
         raise ReleaseError(
-            f"the release at {reading.folder} has the schema {schema!r}; this version of Tabulary reads {SCHEMA!r} and "
-            f"{SCHEMA_WITH_FORMATS!r}. Use the version that its manifest names under 'software'."
+            f"the release at {reading.folder} has the schema {schema!r}; this version of Tabulary reads "
+            f"{listed(SCHEMAS)}. Use the version that its manifest names under 'software'."
         )
-    fields = _FIELDS | {"formats"} if schema == SCHEMA_WITH_FORMATS else _FIELDS
+    fields = _FIELDS | {"formats"} if schema in (SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE) else _FIELDS
     for name in sorted(fields ^ manifest.keys()):
         reading.note(f"{MANIFEST} {'lacks' if name in fields else 'has an unknown'} field {name!r}.")
     return manifest
 
 
 def _read_formats(reading: _Reading, manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the formats besides those of every release, as a manifest of the second schema names them."""
-    if manifest.get("schema") != SCHEMA_WITH_FORMATS:
+    """Return the formats besides those of every release, as manifests from the second schema on name them."""
+    if manifest.get("schema") not in (SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE):
         return ()
     match manifest.get("formats"):
+        case [] if manifest["schema"] == SCHEMA_WITH_ENGINE:
+            return ()
         case [str(), *_] as given if all(isinstance(name, str) and name in FORMATS for name in given):
             formats = extra_formats(given)
             if given == list(formats):
@@ -340,12 +346,19 @@ def _check_claims(
         case {
             "title": str(title),
             "date": str(date),
-            "software": {"name": "tabulary", "version": str(software)},
+            "software": {"name": "tabulary", "version": str(software), **rest},
         } if _is_date(date):
-            derived = claims(plan, released, Imprint(title, date, software, formats))
+            named = rest.get("engine")
         case _:
             reading.note(f"{MANIFEST} does not state its title, date and software the way Tabulary does.")
             return
+    engine: str | None = None
+    if manifest.get("schema") == SCHEMA_WITH_ENGINE:
+        if not is_engine(named):
+            reading.note(f"{MANIFEST}: 'software' does not name the engine that counted the records.")
+            return
+        engine = named
+    derived = claims(plan, released, Imprint(title, date, software, formats, engine))
     if len(released) < len(plan.workload):
         # Already noted, table by table; what is left of them says nothing about the claim.
         del derived["tables"]

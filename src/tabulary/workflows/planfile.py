@@ -7,6 +7,7 @@ from typing import Any
 
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
+from tabulary.confidential.sources import Source
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidWorkload
@@ -26,7 +27,7 @@ class PlanFile:
 
     path: Path
     plan: Plan
-    source: Path
+    source: Source
     codings: Mapping[str, Coding]
     ledger: Path | None = None
     account: str | None = None
@@ -45,13 +46,13 @@ class PlanFile:
 
     def records(self) -> Records:
         """Return the records that the file names, opened and recoded."""
-        return Records.from_file(self.source, self.plan.domain, self.codings)
+        return self.source.open(self.plan.domain, self.codings)
 
 
 def read_plan_file(path: Path) -> PlanFile:
     """Return what a plan file says; refuse an unknown key, a missing one and a value that cannot be.
 
-    Reads no records: the source need not exist yet. Paths are relative to the plan file's folder.
+    Reads no records and asks no database: the source need not exist yet. Paths are relative to the plan file's folder.
     """
     top = read_toml(path, "plan file")
     data = top.section("data")
@@ -72,8 +73,7 @@ def read_plan_file(path: Path) -> PlanFile:
     formats = located(output.name, lambda: extra_formats(map(str, named)))
     title = output.take("title", str, default="")
     output.done()
-    source = path.parent / data.take("source", str)
-    data.done()
+    source = _source(data, path.parent)
     book = ledger.take("file", str, default=None)
     account = ledger.take("account", str, default=None)
     ledger.done()
@@ -97,6 +97,14 @@ def read_plan_file(path: Path) -> PlanFile:
         max_cells=max_cells,
         formats=formats,
     )
+
+
+def _source(section: Section, folder: Path) -> Source:
+    source = section.take("source", str)
+    table = section.take("table", str, default=None)
+    engine = section.take("engine", str, default=None)
+    section.done()
+    return located(section.name, lambda: Source.read(folder, source, table, engine))
 
 
 def _workload(section: Section, domain: Domain) -> tuple[Workload, int]:

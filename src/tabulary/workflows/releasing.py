@@ -1,5 +1,6 @@
 """The main use case: check → count → debit → measure → reconstruct → release."""
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from tabulary.errors import InvalidPlan, LedgerError, NotCertified
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler, Sampler
+from tabulary.noise.entropy import Entropy, SystemEntropy
 from tabulary.planning import Plan
 from tabulary.reconstruct import reconstruct
 from tabulary.release import Release, expected_bytes, staged_folder
@@ -27,6 +29,7 @@ def release(
     purpose: str = "release",
     title: str = "",
     sampler: Sampler | None = None,
+    entropy: Entropy | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Return the released tables of a plan. Spends the plan's privacy once, whatever becomes of the result.
@@ -43,6 +46,8 @@ def release(
         purpose: a public word for the ledger's entry.
         title: what the report is called.
         sampler: who draws the noise; the exact sampler by default.
+        entropy: where all randomness comes from; the operating system by default. The same words make the same
+            release of the same counts, so what has served for one release never serves for another.
         progress: called with (what, done, total) while counting; a total of zero is unknown.
 
     >>> import tabulary as tb
@@ -60,9 +65,14 @@ def release(
     tally = _count(data, plan, progress)
     if ledger is not None:
         ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
-    measurement = measure(tally, plan, sampler or ExactSampler())
+    measurement = measure(tally, plan, sampler or ExactSampler(entropy or SystemEntropy()))
     try:
-        made = reconstruct(measurement)
+        # Errors are simulated as often as time allows, and in full where all is to come out the same again.
+        made = (
+            reconstruct(measurement)
+            if entropy is None
+            else reconstruct(measurement, entropy=entropy, simulation_seconds=math.inf)
+        )
     except NotCertified as problem:
         # Paid for and public: whoever holds the error can reconstruct the measurement in another way.
         problem.measurement = measurement
@@ -70,7 +80,14 @@ def release(
             "The budget of this plan is spent; the noisy measurement is kept as error.measurement."
         )
         raise
-    return Release.from_counts(plan, made.tables, title=title, errors=made.errors, reconstruction=made.facts)
+    return Release.from_counts(
+        plan,
+        made.tables,
+        title=title,
+        errors=made.errors,
+        reconstruction=made.facts,
+        engine=data.engine if isinstance(data, Records) else None,
+    )
 
 
 def release_to_folder(
@@ -82,12 +99,14 @@ def release_to_folder(
     purpose: str = "release",
     title: str = "",
     formats: Iterable[str] = (),
+    entropy: Entropy | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Return the release of a plan, saved at `path` as a whole or not at all, in CSV, Parquet and further `formats`.
 
     The folder is prepared before the records are opened: an output that is already there, a disk that cannot
     be written or has too little room, a format that cannot be written is found before anything is read or spent.
+    `entropy` is that of `release`.
     """
     extra = extra_formats(formats)
     for name in extra:
@@ -97,7 +116,9 @@ def release_to_folder(
             progress("reading", 0, 0)
         source = data()
         try:
-            made = release(source, plan, ledger, purpose=purpose, title=title, progress=progress)
+            made = release(
+                source, plan, ledger, purpose=purpose, title=title, entropy=entropy, progress=progress
+            )
         finally:
             if isinstance(source, Records):
                 source.close()

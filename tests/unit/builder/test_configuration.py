@@ -1,4 +1,5 @@
 import os
+import re
 
 import pytest
 
@@ -126,6 +127,15 @@ def test_the_perturbation_table_of_a_service_never_refuses_a_large_count(read, t
     assert read(repeated).datasets["survey"].protection.ptable().above == ("repeat", 1)
 
 
+@pytest.mark.parametrize("text", [SERVICE, CELL_KEYS])
+def test_records_behind_an_address_are_refused_with_the_reason_and_without_a_secret(read, text):
+    address = f"postgresql://reader:{PASSWORD}@db/census"
+    with pytest.raises(InvalidPlan, match=r"\[dataset\.\w+\] source .* fingerprint .* Parquet") as refused:
+        read(re.sub(r"(people|survey)\.csv", address, text))
+    assert PASSWORD not in str(refused.value)
+    assert "reader" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
@@ -149,6 +159,7 @@ def test_the_perturbation_table_of_a_service_never_refuses_a_large_count(read, t
         ('version = "2026"', "version = 2026", ["[dataset.census]", "version", "text"]),
         ('version = "2026"', 'version = "2026, records"', ["[dataset.census]", "version"]),
         ('source = "people.csv"', "", ["[dataset.census]", "'source'"]),
+        ('source = "people.csv"', 'source = "p.csv"\ntable = "people"', ["[dataset.census]", "'table'"]),
         (
             'source = "people.csv"',
             'source = "p.csv"\nmethod = "magic"',

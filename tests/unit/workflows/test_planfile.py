@@ -1,6 +1,7 @@
 import pytest
 
 import tabulary as tb
+from tabulary.confidential.sources import Source
 from tabulary.errors import InvalidPlan, PublicError
 from tabulary.workflows import read_plan_file
 
@@ -37,7 +38,29 @@ def test_bins_become_levels_and_paths_are_relative_to_the_file(read, tmp_path):
     planned = read(PLAN)
     assert planned.plan.domain.levels_of("age") == ("0-14", "15-64", "65+")
     assert planned.plan.domain.levels_of("ward") == ("1", "2", "3")
-    assert planned.source == tmp_path / "people.csv"
+    assert planned.source == Source(tmp_path / "people.csv")
+
+
+def test_the_source_may_be_a_table_at_an_address_which_nobody_asks(read, monkeypatch):
+    monkeypatch.setattr("tabulary.confidential.records.Records.from_database", pytest.fail)
+    monkeypatch.delenv("CENSUS_PASSWORD", raising=False)
+    address = "postgresql://reader:${CENSUS_PASSWORD}@127.0.0.1:1/census"
+    planned = read(PLAN.replace('"people.csv"', f'"{address}"\ntable = "public.people"'))
+    assert planned.source == Source(address, "public.people")
+    assert planned.plan.expected_error()
+
+
+def test_the_file_may_name_the_engine_that_counts_files(read, tmp_path):
+    planned = read(PLAN.replace('"people.csv"', '"people.csv"\nengine = "duckdb"'))
+    assert planned.source == Source(tmp_path / "people.csv", engine="duckdb")
+
+
+def test_records_are_those_of_the_source(read, tmp_path):
+    planned = read(PLAN)
+    (tmp_path / "people.csv").write_text("sex,age,ward\nF,20,1\n")
+    with planned.records() as records:
+        assert records.engine == "compiled"
+        assert records.domain == planned.plan.domain
 
 
 @pytest.mark.parametrize(
@@ -80,6 +103,11 @@ def test_weights_name_margins_by_their_attributes(read):
     ("old", "new"),
     [
         ("[data]", "[data]\nformat = 3"),
+        ("[data]", '[data]\ntable = "people"'),
+        ("[data]", '[data]\nengine = "spark"'),
+        ("[data]", "[data]\nengine = 3"),
+        ('source = "people.csv"', 'source = "postgresql://db/census"'),
+        ('source = "people.csv"', 'source = "gopher://db/census"\ntable = "people"'),
         ('source = "people.csv"', ""),
         ('source = "people.csv"', "source = 3"),
         ('levels = ["F", "M"]', ""),

@@ -15,6 +15,7 @@ from tabulary.errors import (
     NotCertified,
     ReleaseExists,
 )
+from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import Measurement
 from tabulary.workflows import release_to_folder
 
@@ -151,3 +152,24 @@ def test_a_measurement_that_cannot_be_reconstructed_is_kept_for_whoever_paid_for
     assert isinstance(caught.value.measurement, Measurement)
     assert "spent" in caught.value.__notes__[0]
     assert ledger.account("rochdale").spent() == tb.PureDP(1)
+
+
+def test_a_release_of_records_names_the_engine_that_counted_them_and_one_of_a_table_names_none(tmp_path):
+    people = pa.table(
+        {attribute: [TABLE.domain.levels_of(attribute)[0]] for attribute in TABLE.domain.attributes}
+    )
+    made = release_to_folder(lambda: tb.Records.from_arrow(people, TABLE.domain), PLAN, tmp_path / "out")
+    assert made.engine == tb.Release.load(tmp_path / "out").engine == "compiled"
+    assert tb.release(TABLE, PLAN).engine is None
+
+
+@pytest.mark.parametrize("options", [{}, {"reconstruct": "shrink", "rounding": "controlled"}])
+def test_the_same_words_of_entropy_make_the_same_release_and_others_another(options):
+    plan = tb.plan(TABLE.domain, "[AB][AC][BC]", privacy=tb.PureDP(1), **options)
+    one, again, other = (
+        tb.release(TABLE, plan, entropy=KeyedEntropy(bytes(32), context)) for context in ("a", "a", "b")
+    )
+    for table, same in zip(one, again, strict=True):
+        assert (table.counts == same.counts).all()
+        assert (table.standard_errors == same.standard_errors).all()
+    assert any((table.counts != changed.counts).any() for table, changed in zip(one, other, strict=True))

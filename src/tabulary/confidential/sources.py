@@ -1,0 +1,150 @@
+"""Where records are, as a plan file says it: in files, or in a table of a database or of a Spark cluster."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from urllib.parse import quote
+
+from tabulary.confidential.coding import Coding
+from tabulary.confidential.engines.compiled import CompiledEngine
+from tabulary.confidential.records import Records
+from tabulary.confidential.weights import Weights
+from tabulary.core.address import scheme_of, shown
+from tabulary.core.domain import Domain
+from tabulary.errors import InvalidPlan, listed
+
+FILE_ENGINES = (CompiledEngine.name, "duckdb")
+"""What can count files. An address has an engine of its own."""
+
+_SPARK = "spark"
+
+# Databases that are a file: three slashes before its path, four where that is the whole one.
+_IN_FILES = ("duckdb", "sqlite")
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+UNREAD = "Nothing was read."
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """Where records are, and what counts them there. Nothing is opened, and nobody asked, before `open`.
+
+    `place` is the path of a file, a folder or a glob; or the address of a database or a Spark master, which needs the
+    name of a `table`. `engine` says what counts files: "compiled" unless told.
+
+    `${NAME}` in an address stands for a variable of the environment, so that no password stands in a plan file. It is
+    replaced when the source is opened. What the source prints has neither user nor password nor options.
+
+    >>> Source("postgresql://reader:${CENSUS_PASSWORD}@db/census", "public.people")
+    <Source postgresql://db/census, table 'public.people'>
+    >>> Source.read(Path("/data"), "people.parquet", engine="duckdb").place.as_posix()
+    '/data/people.parquet'
+    """
+
+    place: Path | str
+    table: str | None = None
+    engine: str | None = None
+
+    @classmethod
+    def read(cls, folder: Path, source: str, table: str | None = None, engine: str | None = None) -> "Source":
+        """Return what a file in `folder` means by these words; a path, also that of a database, is relative to it."""
+        scheme = scheme_of(source)
+        if scheme is None:
+            return cls(folder / source, table, engine)
+        path = source.removeprefix(f"{scheme}:///")
+        if scheme in _IN_FILES and path not in ("", source) and not path.startswith("/"):
+            source = f"{scheme}:///{(folder / path).absolute().as_posix()}"
+        return cls(source, table, engine)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.place, Path):
+            self._check_files()
+        else:
+            self._check_address(self.place)
+
+    def counted_by(self, engine: str) -> "Source":
+        """Return the same files, counted by another engine."""
+        return replace(self, engine=engine)
+
+    def open(
+        self, domain: Domain, codings: Mapping[str, Coding] | None = None, *, weights: Weights | None = None
+    ) -> Records:
+        """Return the records, opened and recoded."""
+        if isinstance(self.place, Path):
+            engine = self.engine or CompiledEngine.name
+            return Records.from_file(self.place, domain, codings, weights=weights, engine=engine)
+        assert self.table is not None
+        return Records.from_database(_filled(self.place), self.table, domain, codings, weights=weights)
+
+    @property
+    def shown(self) -> str:
+        """The source as it may be printed."""
+        if isinstance(self.place, Path):
+            return str(self.place)
+        return f"{shown(self.place)}, table {self.table!r}"
+
+    def __repr__(self) -> str:
+        return f"<Source {self.shown}>"
+
+    def _check_files(self) -> None:
+        if self.table is not None:
+            raise InvalidPlan(
+                f"a `table` is named beside an address such as postgresql://host/database, and {self.shown!r} is a "
+                f"path. {UNREAD} Leave `table` out, or give the address as `source`."
+            )
+        if self.engine is not None and self.engine not in FILE_ENGINES:
+            raise InvalidPlan(
+                f"files are counted by the engine {listed(FILE_ENGINES)}, not {self.engine!r}. {UNREAD}"
+            )
+
+    def _check_address(self, address: str) -> None:
+        scheme = scheme_of(address)
+        if scheme is None or "://" not in address:
+            raise InvalidPlan(
+                f"an address is written with its scheme, as in postgresql://host/database. {UNREAD}"
+            )
+        known = _schemes()
+        if known and scheme not in known:
+            raise InvalidPlan(
+                f"no engine counts records at {scheme}://. {UNREAD} An address begins with one of "
+                f"{', '.join(sorted(known))}; fetch files from elsewhere, and name their path."
+            )
+        if not self.table:
+            raise InvalidPlan(
+                f"the address {shown(address)} needs the name of a `table`, such as 'public.people'. {UNREAD}"
+            )
+        if self.engine is not None:
+            raise InvalidPlan(
+                f"the engine {self.engine!r} is for files: records at {scheme}:// are counted where they are. "
+                f"{UNREAD} Leave `engine` out."
+            )
+        if "${" in _VARIABLE.sub("", address):
+            raise InvalidPlan(
+                "a variable in an address is written ${NAME}, with letters, digits and underscores. " + UNREAD
+            )
+
+
+def _schemes() -> set[str]:
+    """Return the schemes that an engine is there for; none where Ibis is missing, and nobody can tell yet."""
+    databases = {backend.name for backend in entry_points(group="ibis.backends")}
+    return databases | {"postgresql", _SPARK} if databases else set()
+
+
+def _filled(address: str) -> str:
+    """Return an address with the variables that it names; the values are never told.
+
+    A value before the last @ is a user's name or a password, as it is: what must not stand in an address is escaped.
+    """
+    missing = [name for name in _VARIABLE.findall(address) if name not in os.environ]
+    if missing:
+        raise InvalidPlan(
+            f"the address {shown(address)} names {listed(missing)}, which the environment does not hold. Nothing was "
+            "counted, nothing was spent. Set it, and try again."
+        )
+    who, at, where = address.rpartition("@")
+    user = _VARIABLE.sub(lambda found: quote(os.environ[found[1]], safe=""), who)
+    return user + at + _VARIABLE.sub(lambda found: os.environ[found[1]], where)
