@@ -239,8 +239,8 @@ class ServerProcess:
         self._running().wait()
 
     def kill_worker(self) -> psutil.Process:
-        """Kill a worker without notice, and return it once it is gone."""
-        victim = self.workers()[0]
+        """Kill the oldest worker without notice, and return it once it is gone."""
+        victim = min(self.workers(), key=psutil.Process.create_time)
         victim.kill()
         wait_until(lambda: victim not in self.workers(), "a killed worker to be gone")
         return victim

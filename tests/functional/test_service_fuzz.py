@@ -75,11 +75,12 @@ def words_of(content: bytes) -> str:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
+    # Noise of 70,000: sixteen true counts lie close together, and a noisy one must not meet one of them by chance.
     opened = service(
         tmp_path_factory.mktemp("planted"),
         counts=COUNTS,
-        rho="1/1000000",
-        question="1/1000000",
+        rho="1/10000000000",
+        question="1/10000000000",
         budget="1",
         only=["census", "survey"],
     )
@@ -177,7 +178,9 @@ def test_no_answer_and_no_refusal_holds_a_true_count(app, tokens, caplog, questi
 
 
 def test_refusals_have_the_same_status_and_words_whatever_the_counts_are(app, tokens, tmp_path):
-    other = service(tmp_path, rho="1/1000000", question="1/1000000", budget="1", only=["census", "survey"])
+    other = service(
+        tmp_path, rho="1/10000000000", question="1/10000000000", budget="1", only=["census", "survey"]
+    )
     try:
         twin = create_app(other)
         _, text = other.state.tokens.add("Ada", "analyst", "ada")
