@@ -66,10 +66,18 @@ def test_the_plan_file_for_a_comparison_works_with_its_command(tmp_path, monkeyp
 
 def test_the_options_of_shrunk_tables_on_the_page_make_a_plan(tmp_path):
     page = "docs/how-to/write-a-plan-file.md"
-    first, options = blocks(page, "toml")
+    first, _, options = blocks(page, "toml")
     before, after = first.split("[mechanism]")
     text = f"{before}{options}\n[ledger]{after.split('[ledger]')[1]}"
     (tmp_path / "census.toml").write_text(text)
     planned = read_plan_file(tmp_path / "census.toml")
     assert (planned.plan.mechanism, planned.plan.reconstruct) == ("residual", "shrink")
     assert planned.about == 50_000
+
+
+def test_the_source_in_a_database_on_the_page_makes_a_plan_that_asks_nobody(tmp_path, monkeypatch):
+    monkeypatch.delenv("CENSUS_PASSWORD", raising=False)
+    first, data, _ = blocks("docs/how-to/write-a-plan-file.md", "toml")
+    (tmp_path / "census.toml").write_text(data + first[first.index("[domain.sex]") :])
+    source = read_plan_file(tmp_path / "census.toml").source
+    assert source.shown == "postgresql://db.example/census, table 'public.people'"
