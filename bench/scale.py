@@ -36,7 +36,7 @@ import tabulary as tb
 from bench.report import line
 from bench.scale_model import FACTOR, WIDE, Job, Run, ScaleModel, shuffled_bytes, wanted_of
 from bench.scale_page import Findings, markdown
-from bench.spark import FEW, WORKERS, Traffic, cluster
+from bench.spark import WARM_UPS, WORKERS, Traffic, cluster
 from bench.tabulate import DOMAIN, people
 from tabulary.confidential.counting import Counter
 from tabulary.confidential.cover import cover
@@ -57,6 +57,9 @@ ROUNDS = 3
 FILE_RECORDS = 1_000_000
 # A task reads whole groups of records.
 GROUP_RECORDS = 1 << 16
+
+# So many records warm up a session.
+SOME = 1_000_000
 
 # How many tasks a calibration makes of its files, so that what a task costs can be told from what a record costs.
 MORE_TASKS = 8
@@ -94,10 +97,11 @@ def bytes_of(folder: Path) -> int:
 def count(asked: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Count some folders of records in one session of this process, and yield what each took."""
     with cluster() as (_, spark), tempfile.TemporaryDirectory(prefix="tabulary-bench-") as place:
-        # Python beside the executors starts, and the compiled code is loaded, before the clock does.
-        few = spark.read.parquet(str(write(Path(place, "few"), DOMAIN, FEW)))
-        with tb.Records.from_spark(few, DOMAIN) as records:
-            records.tally(wanted_of(DOMAIN))
+        # Before the clock starts Python beside the executors does, and Java compiles what it has seen often.
+        some = spark.read.parquet(str(write(Path(place, "some"), DOMAIN, SOME)))
+        for _ in range(WARM_UPS if asked[0]["rounds"] > 1 else 1):
+            with tb.Records.from_spark(some, DOMAIN) as records:
+                records.tally(wanted_of(DOMAIN))
         for each in asked:
             domain = WIDE if each["wide"] else DOMAIN
             wanted = wanted_of(domain)[: each["margins"]]
