@@ -14,10 +14,10 @@ from tabulary.planning.plan import Plan
 from tabulary.planning.shrink_weights import shrink_weights
 
 # A table of all attributes is compared with the rest up to this many, and with this many sets to measure.
-_MOST_ATTRIBUTES = 12
+_MOST_ATTRIBUTES = 18
 _MOST_COMPARED = 2_000
 # How much better than the best part something is known that costs nothing.
-_PUBLIC = 1_000.0
+_PUBLIC = 1_000
 
 
 def plan_residual(request: Request, loss: Loss) -> Plan:
@@ -39,11 +39,7 @@ def plan_residual(request: Request, loss: Loss) -> Plan:
     for margin in request.workload:
         request.domain.check_cells(margin, request.max_cells)
     sets = closure(request.domain, request.workload, request.max_cells)
-    shares = _allocated(request, loss)
-    if request.neighbours.relation == "replace":
-        # The number of records is public then: nobody can change it, so that knowing it costs nothing.
-        shares |= {((), ()): _PUBLIC * max(shares.values())}
-    best = _planned(request, loss, shares)
+    best = _planned(request, loss, _allocated(request, loss))
     if len(sets) <= _MOST_COMPARED:
         for plain in _plain(request):
             other = _planned(request, loss, plain)
@@ -82,16 +78,23 @@ def _plain(request: Request) -> Iterator[dict[Part, Fraction]]:
 
 def _planned(request: Request, loss: Loss, shares: Mapping[Part, float] | Mapping[Part, Fraction]) -> Plan:
     single = {a for a, k in zip(request.domain.attributes, request.domain.shape, strict=True) if k == 1}
-    # A part that is centred on one level holds no value: there is nothing to measure.
-    kept = {part: share for part, share in shares.items() if not single.intersection(part[1])}
+    # A share has three or four digits; its shortest text is what was meant.
+    exact = {
+        part: share if isinstance(share, Fraction) else Fraction(str(share))
+        for part, share in shares.items()
+        # A part that is centred on one level holds no value: there is nothing to measure.
+        if not single.intersection(part[1])
+    }
+    if request.neighbours.relation == "replace":
+        # The number of records is public then: nobody can change it, so that knowing it costs nothing.
+        exact[(), ()] = _PUBLIC * max(exact.values())
     measured = calibrated(
         request.domain,
-        [margin for margin, _ in kept],
-        # A share has three or four digits; its shortest text is what was meant.
-        [share if isinstance(share, Fraction) else Fraction(str(share)) for share in kept.values()],
+        [margin for margin, _ in exact],
+        list(exact.values()),
         request.neighbours,
         loss,
         query="residuals",
-        centred=[centred for _, centred in kept],
+        centred=[centred for _, centred in exact],
     )
     return request.planned("residual", loss, measured)
