@@ -342,7 +342,7 @@ def test_fingerprints_of_another_kind_are_refused(folder):
 
 def test_a_newer_schema_is_not_called_damage(folder):
     def newer(manifest):
-        manifest["schema"] = "tabulary-release/4"
+        manifest["schema"] = "tabulary-release/5"
 
     rewritten(folder, newer)
     with pytest.raises(ReleaseError, match="this version of Tabulary reads 'tabulary-release/1'") as found:

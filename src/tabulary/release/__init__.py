@@ -3,7 +3,18 @@
 from tabulary.release.figure import whisker_svg
 from tabulary.release.folder import StagedFolder, staged_folder
 from tabulary.release.formats import expected_bytes
+from tabulary.release.heat_map import heat_map_svg
+from tabulary.release.mosaic import mosaic_svg
 from tabulary.release.release import Release
 from tabulary.release.table import ReleasedTable
 
-__all__ = ["Release", "ReleasedTable", "StagedFolder", "expected_bytes", "staged_folder", "whisker_svg"]
+__all__ = [
+    "Release",
+    "ReleasedTable",
+    "StagedFolder",
+    "expected_bytes",
+    "heat_map_svg",
+    "mosaic_svg",
+    "staged_folder",
+    "whisker_svg",
+]

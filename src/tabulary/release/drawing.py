@@ -10,11 +10,14 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-INK, SOFT = "#1c2128", "#57606a"
-COLOURS = ("#0b3c6f", "#b3470f", "#1f7a4d", "#7a3fa0", "#c28a00", "#4d4d4d", "#2a9bb5")
+from tabulary.release.palette import COLOURS, DASHES, INK, SHAPES, SOFT
+
+__all__ = ["COLOURS", "DASHES", "INK", "SHAPES", "SOFT", "inline", "png", "save_both", "styled", "svg"]
 
 # A screen with two pixels a point shows a PNG of twice the size sharply.
 _PNG_SCALE = 2
+# On the right there is room for a title in a wider type than it was measured in, where Helvetica and Arial are missing.
+_PADDING = {"left": 14, "top": 14, "right": 40, "bottom": 14}
 
 
 def inline(rows: list[dict[str, Any]]) -> Any:
@@ -28,7 +31,7 @@ def styled(chart: Any, *, title: str, subtitle: str | list[str]) -> Any:
         title, subtitle=subtitle, anchor="start", fontSize=15, subtitleFontSize=12, offset=14
     )
     return (
-        chart.properties(title=heading, background="white", padding=14)
+        chart.properties(title=heading, background="white", padding=_PADDING)
         .configure(font="Helvetica, Arial, sans-serif")
         .configure_axis(
             labelColor=INK,
@@ -49,9 +52,14 @@ def svg(chart: Any) -> str:
     return str(vl_convert.vegalite_to_svg(chart.to_json()))
 
 
+def png(chart: Any) -> bytes:
+    """Return a chart as PNG, sharp on a screen with two pixels a point."""
+    return bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=_PNG_SCALE))
+
+
 def save_both(chart: Any, stem: Path) -> tuple[Path, Path]:
     """Return the SVG and the PNG file that the chart was written to; files of these names are replaced."""
     drawn, painted = stem.with_suffix(".svg"), stem.with_suffix(".png")
     drawn.write_text(svg(chart), encoding="utf-8")
-    painted.write_bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=_PNG_SCALE))
+    painted.write_bytes(png(chart))
     return drawn, painted

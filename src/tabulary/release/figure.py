@@ -1,22 +1,26 @@
-"""Pictures of released tables, a dot for each count and a whisker for its interval, and of expected errors, as SVG."""
+"""Pictures of released tables as SVG, a dot for each count and a whisker for its interval."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from string import Template
 
 import numpy as np
 
 from tabulary.errors import InvalidTable
-from tabulary.planning.comparison import Candidate, Comparison, show_error
+from tabulary.release.palette import COLOURS, INK, SOFT
 from tabulary.release.table import ReleasedTable
 
-STYLE = """
-.whisker-figure{--ink:#1c2128;--soft:#57606a;--line:#d0d7de;--mark:#0b5cad;--paper:#fff;
+STYLE = (
+    Template("""
+.whisker-figure{--ink:$ink;--soft:$soft;--line:#d0d7de;--mark:$mark;--paper:#fff;
 font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-size:13px}
 @media (prefers-color-scheme:dark){.whisker-figure{--ink:#e6edf3;--soft:#9aa4af;--line:#3b434c;--mark:#79b8ff;
 --paper:#11161d}}
-@media print{.whisker-figure{--ink:#000;--soft:#444;--line:#bbb;--mark:#0b4a8a;--paper:#fff}}
+@media (forced-colors:active){.whisker-figure{--ink:CanvasText;--soft:CanvasText;--line:GrayText;--mark:LinkText;
+--paper:Canvas}}
+@media print{.whisker-figure{--ink:#000;--soft:#444;--line:#bbb;--mark:$mark;--paper:#fff}}
 .whisker-figure text{fill:var(--ink)}
 .whisker-figure .soft{fill:var(--soft)}
 .whisker-figure .strong{font-weight:600}
@@ -32,15 +36,38 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,san
 .whisker-figure .chosen{fill:var(--mark)}
 .whisker-figure .modelled{stroke-dasharray:5 3;fill-opacity:.45}
 .whisker-figure .cut{stroke:var(--paper);stroke-width:5;fill:none}
-""".strip()
+.whisker-figure .small{font-size:11px}
+.whisker-figure .shade{fill:var(--mark)}
+.whisker-figure .frame{stroke:var(--line);stroke-width:1;fill:none}
+.whisker-figure .stripe{stroke:var(--soft);stroke-width:1.25;stroke-opacity:.75}
+.whisker-figure .clear{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-opacity:.85;stroke-linejoin:round}
+.whisker-figure .track{stroke:var(--soft);stroke-opacity:.35;stroke-width:1}
+.whisker-figure .error{stroke:var(--ink);stroke-width:3}
+.whisker-figure .halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.8;fill:none}
+.whisker-figure .reach{stroke:var(--ink);stroke-width:1.75;fill:none}
+""")
+    .substitute(ink=INK, soft=SOFT, mark=COLOURS[0])
+    .strip()
+)
 """The style of every picture; a page that holds several needs it once."""
 
-_ROW, _GROUP_GAP, _MARGIN = 22, 8, 16
-_BAR_ROW, _BAR = 28, 14
-# A bar is at most so many times as long as the shortest; what is longer is cut, and shows it.
-_LONGEST_BAR = 6
-_CHARACTER = 7.2
-_LONGEST_LABEL = 30
+HATCH = (
+    '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<path class="stripe" d="M0 0V6"/></pattern></defs>'
+)
+"""The hatching of what noise dominates; like the style, a page needs it once."""
+
+MARGIN, CHARACTER, LONGEST_LABEL = 16, 8.0, 30
+"""The edge of a picture, the width of a letter at its size of type, and the most letters of a label.
+
+A letter is as wide as in DejaVu Sans, which stands in where the fonts of the style are missing, and is wider than them.
+"""
+
+PROSE, BOLD, TITLE = 0.92, 1.15, 1.3
+"""How wide a letter of a sentence, with its spaces, a bold one and one of a title are beside others."""
+
+_ROW, _GROUP_GAP = 22, 8
+_LEGEND_LINE = 18
 
 
 @dataclass(frozen=True)
@@ -87,8 +114,8 @@ class Cell:
 
     @property
     def noise_dominates(self) -> bool:
-        """Whether the interval reaches zero, so that the noise is as large as the count."""
-        return self.half_width > 0 and abs(self.count) <= self.half_width
+        """Whether the interval reaches zero, or lies below it: noise alone could have made, or did make, the count."""
+        return self.half_width > 0 and self.count <= self.half_width
 
     @property
     def text(self) -> str:
@@ -107,6 +134,10 @@ def cells_of(table: ReleasedTable) -> Iterator[Cell]:
     columns = (table.counts.reshape(-1), table.half_widths().reshape(-1), impossible)
     for count, width, is_impossible in zip(*(column.tolist() for column in columns), strict=True):
         yield Cell(count, width, is_impossible)
+
+
+LEAST_SHOWN = 0.05
+"""The least positive count that is not printed as zero; shrunk tables have some that are far smaller."""
 
 
 def show_count(value: float) -> str:
@@ -132,47 +163,43 @@ def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, stan
             "Take a slice of it, or another table of the release."
         )
     grouped = len(table.margin) == 2
-    labels = table.domain.levels_of(table.margin[-1])
-    groups = table.domain.levels_of(table.margin[0]) if grouped else ("",)
+    labels = told_apart(table.domain.levels_of(table.margin[-1]))
+    groups = told_apart(table.domain.levels_of(table.margin[0])) if grouped else ("",)
     heading = title or " by ".join(table.margin)
     cells = list(cells_of(table))
     indent = 14 if grouped else 0
-    widest = max([*(len(label) + indent / _CHARACTER for label in labels), *map(len, groups)])
-    stub = _MARGIN + _CHARACTER * min(widest, _LONGEST_LABEL) + 14
-    numbers = max(_CHARACTER * len(f"{c.text} {c.width_text}") for c in cells) + 22
-    axis = Axis.over(table, stub, max(width - _MARGIN - numbers, stub + 120))
-    width = math.ceil(axis.right + numbers + _MARGIN)
+    widest = max([*(len(label) + indent / CHARACTER for label in labels), *(BOLD * len(g) for g in groups)])
+    stub = MARGIN + CHARACTER * widest + 14
+    numbers = max(CHARACTER * len(f"{c.text} {c.width_text}") for c in cells) + 22
+    axis = Axis.over(table, stub, max(width - MARGIN - numbers, stub + 120))
+    width = math.ceil(axis.right + numbers + MARGIN)
 
     parts: list[str] = []
     top = y = 66.0
     for number, group in enumerate(groups):
         if grouped:
             y += _GROUP_GAP if number else 0
-            parts.append(_text(_MARGIN, y + 15, _shortened(group), "strong"))
+            parts.append(svg_text(MARGIN, y + 15, group, "strong"))
             y += _ROW
         for label, cell in zip(labels, cells[number * len(labels) :], strict=False):
-            parts.append(_text(_MARGIN + indent, y + 15, _shortened(label)))
+            parts.append(svg_text(MARGIN + indent, y + 15, label))
             parts.append(f'<g transform="translate(0 {y:g})">{_mark(cell, axis)}</g>')
             shown = f"{cell.text} {cell.width_text}".strip()
-            parts.append(_text(width - _MARGIN, y + 15, shown, "number", anchor="end"))
+            parts.append(svg_text(width - MARGIN, y + 15, shown, "number", anchor="end"))
             y += _ROW
     back = [
-        f'<rect class="paper" width="{width}" height="{y + 62:g}" rx="6"/>',
-        _text(_MARGIN, 28, heading, "title"),
-        _text(_MARGIN, 48, _subtitle(table), "soft"),
+        svg_text(MARGIN, 28, heading, "title"),
+        svg_text(MARGIN, 48, _subtitle(table), "soft"),
     ]
     for tick in axis.ticks():
         x, line = axis.x(tick), "zero" if tick == 0 else "grid"
         back.append(f'<line class="{line}" x1="{x}" x2="{x}" y1="{top:g}" y2="{y + 4:g}"/>')
-        back.append(_text(x, y + 20, _tick(tick), "soft number", anchor="middle"))
-    back.append(_legend(y + 46, any(c.noise_dominates for c in cells), any(c.impossible for c in cells)))
-    style = f"<style>{STYLE}</style>" if standalone else ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="whisker-figure" role="img" '
-        f'viewBox="0 0 {width} {y + 62:g}" width="{width}" height="{y + 62:g}">'
-        f"<title>{escape(heading)}: noisy counts with their 95 % intervals</title>"
-        f"{style}{''.join(back)}{''.join(parts)}</svg>\n"
-    )
+        back.append(svg_text(x, y + 20, show_tick(tick), "soft number", anchor="middle"))
+    doubtful, impossible = any(c.noise_dominates for c in cells), any(c.impossible for c in cells)
+    legend, bottom = _legend(y + 46, width, some_dominated=doubtful, some_impossible=impossible)
+    named = f"{heading}: noisy counts with their 95 % intervals"
+    told = told_extremes(table)
+    return picture(width, bottom + 16, named, told, [*back, legend, *parts], standalone=standalone)
 
 
 def whisker_glyph(cell: Cell, axis: Axis) -> str:
@@ -185,109 +212,45 @@ def whisker_glyph(cell: Cell, axis: Axis) -> str:
     )
 
 
-def comparison_svg(compared: Comparison, *, width: int = 720, standalone: bool = True) -> str:
-    """Return a picture of the expected error of every mechanism, the chosen one filled.
-
-    Bars begin at zero. One that is many times longer than the shortest is cut, with a gap to show it; its number
-    says how long it is. A dashed bar is what the planning model expects, not a guarantee. `standalone=False`
-    leaves out the style, for a page that has `STYLE` already.
-    """
-    rows = compared.best()
-    aims = [row.aim(compared.objective) for row in rows]
-    top = min(max(aims), min(aims) * _LONGEST_BAR) or 1.0
-    names = [*(_bar_name(row, compared) for row in rows), *(refusal.name for refusal in compared.refusals)]
-    # The chosen one is bold, which takes a little more room.
-    stub = _MARGIN + 1.05 * _CHARACTER * max(map(len, names)) + 18
-    numbers = _CHARACTER * max(len(show_error(aim)) for aim in aims) + 18
-    axis = Axis(0.0, top, stub, max(width - _MARGIN - numbers, stub + 120))
-    width = math.ceil(axis.right + numbers + _MARGIN)
-    first = y = 66.0
-    parts: list[str] = []
-    for row, aim in zip(rows, aims, strict=True):
-        strong = "strong" if row is compared.chosen else ""
-        parts.append(_text(_MARGIN, y + 18, _bar_name(row, compared), strong))
-        kind = _bar_kind(row, compared)
-        parts.append(f'<g transform="translate(0 {y:g})">{_bar(kind, axis, min(aim, top), aim > top)}</g>')
-        parts.append(
-            _text(width - _MARGIN, y + 18, show_error(aim), f"number {strong}".strip(), anchor="end")
-        )
-        y += _BAR_ROW
-    for refusal in compared.refusals:
-        parts.append(_text(_MARGIN, y + 18, refusal.name, "soft"))
-        parts.append(_text(stub + 6, y + 18, "not possible for these tables", "soft"))
-        y += _BAR_ROW
-    back = [
-        f'<rect class="paper" width="{width}" height="{y + 62:g}" rx="6"/>',
-        _text(_MARGIN, 28, _COMPARED, "title"),
-        _text(_MARGIN, 48, f"{_measure(compared).capitalize()}. Shorter is better.", "soft"),
-    ]
-    for tick in axis.ticks():
-        x, line = axis.x(tick), "zero" if tick == 0 else "grid"
-        back.append(f'<line class="{line}" x1="{x}" x2="{x}" y1="{first:g}" y2="{y + 4:g}"/>')
-        back.append(_text(x, y + 20, _tick(tick), "soft number", anchor="middle"))
-    back.append(_bar_legend(y + 46, {_bar_kind(row, compared) for row in rows}, cut=max(aims) > top))
-    style = f"<style>{STYLE}</style>" if standalone else ""
+def picture(
+    width: float,
+    height: float,
+    title: str,
+    told: str,
+    parts: Iterable[str],
+    *,
+    standalone: bool,
+    hatched: bool = False,
+) -> str:
+    """Return a whole SVG, which says in words what it shows; one that stands alone brings its style and hatching."""
+    wide, high = math.ceil(width), math.ceil(height)
+    style = f"<style>{STYLE}</style>{HATCH if hatched else ''}" if standalone else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="whisker-figure" role="img" '
-        f'viewBox="0 0 {width} {y + 62:g}" width="{width}" height="{y + 62:g}">'
-        f"<title>{_COMPARED}</title><desc>{escape(_told(compared))}</desc>"
-        f"{style}{''.join(back)}{''.join(parts)}</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="whisker-figure" role="img" viewBox="0 0 {wide} {high}" '
+        f'width="{wide}" height="{high}"><title>{escape(title)}</title><desc>{escape(told)}</desc>{style}'
+        f'<rect class="paper" width="{wide}" height="{high}" rx="6"/>{"".join(parts)}</svg>\n'
     )
 
 
-_COMPARED = "Expected error of every mechanism"
+def told_extremes(table: ReleasedTable) -> str:
+    """Return in words what stands out in a picture of a table: its largest count, its smallest, what is in doubt."""
+    cells = list(cells_of(table))
+    possible = [number for number, cell in enumerate(cells) if not cell.impossible]
+    if not possible:
+        return "No cell of this table is possible."
 
+    def told(number: int) -> str:
+        place = np.unravel_index(number, table.shape)
+        labels = [table.domain.levels_of(a)[i] for a, i in zip(table.margin, place, strict=True)]
+        return f"{', '.join(labels) or 'total'}: {cells[number].text} {cells[number].width_text}"
 
-def _measure(compared: Comparison) -> str:
+    # Ties go to the first, so that the same table always says the same.
+    largest, smallest = (pick(possible, key=lambda n: cells[n].count) for pick in (max, min))
+    doubtful = sum(cells[number].noise_dominates for number in possible)
     return (
-        "root mean square over the cells of the worst table"
-        if compared.objective == "max"
-        else "root mean square over all cells of the tables"
+        f"Counts with 95 % intervals of {len(possible):,} cells. Largest, {told(largest)}. Smallest, {told(smallest)}. "
+        f"The interval reaches zero or lies below it in {doubtful:,}."
     )
-
-
-def _told(compared: Comparison) -> str:
-    """Return in words what the bars show."""
-    said = []
-    for row in compared.best():
-        mark = ", chosen" if row is compared.chosen else ""
-        kind = ", expected by the planning model" if row.modelled else ""
-        said.append(f"{row.name} {show_error(row.aim(compared.objective))}{kind}{mark}")
-    said += [f"{refusal.name} not possible" for refusal in compared.refusals]
-    return f"Bars of the {_measure(compared)}: {'; '.join(said)}."
-
-
-def _bar_name(row: Candidate, compared: Comparison) -> str:
-    families = {each.noise for each in compared.candidates}
-    noise = f" ({row.noise})" if len(families) > 1 else ""
-    return f"{row.name}{noise}{', chosen' if row is compared.chosen else ''}"
-
-
-def _bar_kind(row: Candidate, compared: Comparison) -> str:
-    return " ".join(["bar", *(["modelled"] * row.modelled), *(["chosen"] if row is compared.chosen else [])])
-
-
-def _bar(kind: str, axis: Axis, length: float, cut: bool) -> str:
-    upper, right = (_BAR_ROW - _BAR) / 2, axis.x(length)
-    drawn = f'<rect class="{kind}" x="{axis.left:g}" y="{upper:g}" width="{right - axis.left:g}" height="{_BAR}"/>'
-    if not cut:
-        return drawn
-    gap = axis.left + 0.9 * (right - axis.left)
-    return f'{drawn}<path class="cut" d="M{gap - 5:g} {upper + _BAR + 3:g}L{gap + 5:g} {upper - 3:g}"/>'
-
-
-def _bar_legend(y: float, kinds: set[str], *, cut: bool) -> str:
-    box = '<rect class="{}" x="2" y="-5" width="24" height="10"/>'
-    words = {
-        "bar chosen": "chosen",
-        "bar": "possible, not chosen",
-        "bar modelled": "expected by a model, not a guarantee",
-        "bar modelled chosen": "chosen; expected by a model, not a guarantee",
-    }
-    entries = [(said, box.format(kind)) for kind, said in words.items() if kind in kinds]
-    if cut:
-        entries.append(("cut", f'{box.format("bar")}<path class="cut" d="M10 8L18 -8"/>'))
-    return _entries(y, entries)
 
 
 def _mark(cell: Cell, axis: Axis) -> str:
@@ -301,25 +264,30 @@ def _mark(cell: Cell, axis: Axis) -> str:
     return f'<path class="whisker" d="{ends}"/><circle class="{kind}" cx="{x}" cy="{middle:g}" r="3.5"/>'
 
 
-def _legend(y: float, some_dominated: bool, some_impossible: bool) -> str:
+def _legend(y: float, width: float, *, some_dominated: bool, some_impossible: bool) -> tuple[str, float]:
     whisker = '<path class="whisker" d="M2 -4v8M2 0H26M26 -4v8"/>'
     entries = [("count and 95 % interval", f'{whisker}<circle class="dot" cx="14" cy="0" r="3.5"/>')]
     if some_dominated:
         dot = '<circle class="dot open" cx="14" cy="0" r="3.5"/>'
-        entries.append(("interval reaches zero", f"{whisker}{dot}"))
+        entries.append(("interval reaches zero or lies below it", f"{whisker}{dot}"))
     if some_impossible:
-        entries.append(("impossible by definition", _text(14, 4, "–", "soft", anchor="middle")))
-    return _entries(y, entries)
+        entries.append(("impossible by definition", svg_text(14, 4, "–", "soft", anchor="middle")))
+    return legend_entries(y, entries, width)
 
 
-def _entries(y: float, entries: list[tuple[str, str]]) -> str:
-    """Return the marks of a legend, each with its words behind it."""
+def legend_entries(y: float, entries: list[tuple[str, str]], width: float) -> tuple[str, float]:
+    """Return the marks of a legend, each with its words behind it, and where the last of its lines stands."""
     parts: list[str] = []
-    x = float(_MARGIN)
+    x = float(MARGIN)
     for words, mark in entries:
-        parts.append(f'<g transform="translate({x:g} {y - 4:g})">{mark}</g>{_text(x + 36, y, words, "soft")}')
-        x += 36 + _CHARACTER * len(words) + 18
-    return "".join(parts)
+        reach = 36 + PROSE * CHARACTER * len(words)
+        if x > MARGIN and x + reach > width - MARGIN:
+            x, y = float(MARGIN), y + _LEGEND_LINE
+        parts.append(
+            f'<g transform="translate({x:g} {y - 4:g})">{mark}</g>{svg_text(x + 36, y, words, "soft")}'
+        )
+        x += reach + 18
+    return "".join(parts), y
 
 
 def _subtitle(table: ReleasedTable) -> str:
@@ -329,15 +297,42 @@ def _subtitle(table: ReleasedTable) -> str:
     return "Each whisker holds the true count with probability 95 %."
 
 
-def _tick(value: float) -> str:
+def show_tick(value: float) -> str:
+    """Return a round number of a scale."""
     return show_count(int(value)) if float(value).is_integer() else f"{value:g}".replace("-", "−")
 
 
-def _shortened(label: str) -> str:
-    return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}…"
+def shortened(label: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a label, cut where it is too long.
+
+    >>> shortened("manufacturing", longest=6)
+    'manuf…'
+    """
+    return label if len(label) <= longest else f"{label[: longest - 1]}…"
 
 
-def _text(x: float, y: float, words: str, kind: str = "", *, anchor: str = "") -> str:
+def told_apart(labels: Sequence[str], longest: int = LONGEST_LABEL) -> tuple[str, ...]:
+    """Return labels, cut where they are too long, of which no two look the same.
+
+    They are cut at the end; in the middle, where that would make two of them the same; else they are numbered.
+
+    >>> told_apart(["region of birth: north", "region of birth: south"], longest=12)
+    ('regio… north', 'regio… south')
+    """
+    for cut in (shortened, _shortened_inside):
+        names = tuple(cut(label, longest) for label in labels)
+        if len(set(names)) == len(set(labels)):
+            return names
+    return tuple(shortened(f"{number}. {label}", longest) for number, label in enumerate(labels, 1))
+
+
+def _shortened_inside(label: str, longest: int) -> str:
+    kept = longest - 1
+    return label if len(label) <= longest else f"{label[: kept // 2]}…{label[-(kept - kept // 2) :]}"
+
+
+def svg_text(x: float, y: float, words: str, kind: str = "", *, anchor: str = "") -> str:
+    """Return words at a place, with what could be markup made harmless."""
     kind = f' class="{kind}"' if kind else ""
     anchor = f' text-anchor="{anchor}"' if anchor else ""
     return f'<text x="{x:g}" y="{y:g}"{kind}{anchor}>{escape(words)}</text>'

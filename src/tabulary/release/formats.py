@@ -98,14 +98,16 @@ def expected_bytes(plan: Plan, formats: Collection[str] = ()) -> int:
     """Return an upper estimate of the size of the plan's release, for a look at the disk beforehand.
 
     Both formats of every table, at most one line of text a cell and a few numbers, and the report, which
-    shows a few hundred cells of each. Of further `formats`, each names every level a few times and every cell up to
-    twice. Reads no data.
+    shows a few hundred cells of each and draws a picture of it. Of further `formats`, each names every level a
+    few times and every cell up to twice. Reads no data.
     """
     # The manifest and the report name each measured part and its law.
     size = (1 << 17) + 1_000 * len(plan.measured)
     for margin in plan.workload:
         domain = plan.domain.project(margin)
         line = sum(_longest_label(domain, attribute) + 3 for attribute in margin) + 80
+        # The frame of a picture, the schema of a Parquet file, and what the manifest says of both.
+        size += 1 << 13
         size += (
             domain.size * (line + 40) + 200 * min(domain.size, 1_000) + sum(map(len, column_names(margin)))
         )

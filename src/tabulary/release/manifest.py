@@ -24,7 +24,10 @@ SCHEMA_WITH_FORMATS = "tabulary-release/2"
 SCHEMA_WITH_ENGINE = "tabulary-release/3"
 """As the second, where `formats` may be empty, and `software` names the engine that counted the records."""
 
-SCHEMAS = (SCHEMA, SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE)
+SCHEMA_WITH_INTERACTIONS = "tabulary-release/4"
+"""As the third, where `engine` may be missing, and the promise names interactions as what is released without noise."""
+
+SCHEMAS = (SCHEMA, SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE, SCHEMA_WITH_INTERACTIONS)
 """The schemas that can be read."""
 
 MANIFEST = "manifest.json"
@@ -45,7 +48,7 @@ class Imprint:
     """What a release says about its own making: nothing that identifies a person, a place or a run.
 
     `formats` are those besides CSV and Parquet, which every release has. `engine` is what counted the records, if it
-    was records that were counted.
+    was records that were counted. `interactions` says that the promise names some that are released without noise.
     """
 
     title: str
@@ -53,10 +56,13 @@ class Imprint:
     software: str
     formats: tuple[str, ...] = ()
     engine: str | None = None
+    interactions: bool = False
 
     @property
     def schema(self) -> str:
         """The schema of the manifest: the first wherever it suffices, so that older readers can read it."""
+        if self.interactions:
+            return SCHEMA_WITH_INTERACTIONS
         if self.engine is not None:
             return SCHEMA_WITH_ENGINE
         return SCHEMA_WITH_FORMATS if self.formats else SCHEMA
@@ -101,7 +107,7 @@ def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dic
         **imprint.describe(),
         "plan": plan.describe(),
         "plan_digest": plan.digest(),
-        "promise": promise_of(plan).describe(),
+        "promise": promise_of(plan, exact_as_tables=not imprint.interactions).describe(),
         "confidence": CONFIDENCE,
         "expected_errors": [
             {

@@ -1,7 +1,7 @@
 """What a plan promises, in plain words.
 
 The words belong to the schema of the manifest: a release is checked against them, so other words need
-another schema.
+another schema, and those of older schemas stay.
 """
 
 import math
@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from tabulary.core.bits import bits_of
+from tabulary.core.domain import Margin
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP, zcdp_to_approx
 from tabulary.core.workload import show_margin
@@ -16,6 +18,7 @@ from tabulary.errors import listed
 from tabulary.planning import Plan
 
 _EXAMPLE_DELTA = Fraction(1, 1_000_000)
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,11 @@ class Promise:
         }
 
 
-def promise_of(plan: Plan) -> Promise:
+def promise_of(plan: Plan, *, exact_as_tables: bool = False) -> Promise:
     """Return what `plan` promises. Numbers are rounded against the promise, so none of them flatters it.
+
+    `exact_as_tables` names what is released without noise by its attributes alone, as manifests did before
+    `tabulary-release/4`: there it reads as if whole tables were exact.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.planning import plan
@@ -52,7 +58,8 @@ def promise_of(plan: Plan) -> Promise:
     """
     promised = _promise("This release is", plan.privacy, plan.neighbours)
     if plan.neighbours.sensitive:
-        return replace(promised, not_promised=(*promised.not_promised, _unprotected(plan)))
+        exact = _exact_tables(plan) if exact_as_tables else _exact_words(plan)
+        return replace(promised, not_promised=(*promised.not_promised, _unprotected(exact)))
     return promised
 
 
@@ -91,8 +98,50 @@ def _promise(subject: str, privacy: Privacy, neighbours: Neighbours) -> Promise:
     return Promise(f"{subject} {kind}", meaning, _protected(neighbours), conditions, not_promised)
 
 
-def _unprotected(plan: Plan) -> str:
-    exact = "".join(map(show_margin, plan.exact)) or "none of the interactions"
+def exact_interactions(plan: Plan) -> dict[Margin, int]:
+    """Return how many numbers each interaction has that is released without noise, by its attributes.
+
+    Bits are read as the attributes they belong to: noise goes to all bits of an attribute or to none.
+    """
+    domain = plan.domain
+    owner = {
+        bit: attribute
+        for attribute in domain.attributes
+        for bit in (bits_of(domain, (attribute,)) if plan.encoding == "bits" else (attribute,))
+    }
+    found: dict[Margin, int] = {}
+    for varied in plan.exact:
+        interaction = domain.margin({owner[name] for name in varied})
+        values = math.prod(levels - 1 for levels in plan.measured_domain.shape_of(varied))
+        found[interaction] = found.get(interaction, 0) + values
+    return found
+
+
+def _interaction(attributes: Margin) -> str:
+    """Return what the interaction of some attributes is, in words: it is not the table on them.
+
+    >>> _interaction(("sex", "age")), _interaction(("sex",))
+    ('the interaction of sex and age, beyond their own tables', 'the differences between the levels of sex')
+    """
+    *first, last = attributes
+    if not first:
+        return f"the differences between the levels of {last}"
+    beyond = "their own tables" if len(first) == 1 else "the tables of fewer of them"
+    return f"the interaction of {', '.join(first)} and {last}, beyond {beyond}"
+
+
+def _exact_words(plan: Plan) -> str:
+    named = [_interaction(interaction) for interaction in exact_interactions(plan)]
+    more = len(named) - _MOST_NAMED
+    rest = [f"and {more:,} more, which the plan lists under 'exact'"] if more > 0 else []
+    return "; ".join([*named[:_MOST_NAMED], *rest]) or "none of the interactions"
+
+
+def _exact_tables(plan: Plan) -> str:
+    return "".join(map(show_margin, plan.exact)) or "none of the interactions"
+
+
+def _unprotected(exact: str) -> str:
     return (
         "That anything but the sensitive attributes is hidden. What a person's other attributes are, and whether "
         f"a person is in the data, is not protected. Released exactly, without noise: {exact}."

@@ -199,6 +199,7 @@ class Release:
             software=installed_version(),
             formats=extra_formats(formats),
             engine=self.engine,
+            interactions=bool(self.plan.exact),
         )
         tables = tuple(self)
         names = file_names(self.margins)

@@ -26,6 +26,7 @@ from tabulary.release.manifest import (
     REPORT,
     SCHEMA_WITH_ENGINE,
     SCHEMA_WITH_FORMATS,
+    SCHEMA_WITH_INTERACTIONS,
     SCHEMAS,
     TOLERANCE,
     Fact,
@@ -46,6 +47,7 @@ _FIELDS = {
     *("schema", "title", "date", "software", "plan", "plan_digest", "promise", "confidence"),
     *("expected_errors", "reconstruction", "tables", "files", "digest"),
 }
+_NAMING_FORMATS = {SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE, SCHEMA_WITH_INTERACTIONS}
 _MOST_LISTED = 100
 
 
@@ -170,7 +172,7 @@ def _read_manifest(reading: _Reading, present: set[str], expected_digest: str | 
             f"the release at {reading.folder} has the schema {schema!r}; this version of Tabulary reads "
             f"{listed(SCHEMAS)}. Use the version that its manifest names under 'software'."
         )
-    fields = _FIELDS | {"formats"} if schema in (SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE) else _FIELDS
+    fields = _FIELDS | {"formats"} if schema in _NAMING_FORMATS else _FIELDS
     for name in sorted(fields ^ manifest.keys()):
         reading.note(f"{MANIFEST} {'lacks' if name in fields else 'has an unknown'} field {name!r}.")
     return manifest
@@ -178,10 +180,10 @@ def _read_manifest(reading: _Reading, present: set[str], expected_digest: str | 
 
 def _read_formats(reading: _Reading, manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the formats besides those of every release, as manifests from the second schema on name them."""
-    if manifest.get("schema") not in (SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE):
+    if manifest.get("schema") not in _NAMING_FORMATS:
         return ()
     match manifest.get("formats"):
-        case [] if manifest["schema"] == SCHEMA_WITH_ENGINE:
+        case [] if manifest["schema"] != SCHEMA_WITH_FORMATS:
             return ()
         case [str(), *_] as given if all(isinstance(name, str) and name in FORMATS for name in given):
             formats = extra_formats(given)
@@ -353,12 +355,16 @@ def _check_claims(
             reading.note(f"{MANIFEST} does not state its title, date and software the way Tabulary does.")
             return
     engine: str | None = None
-    if manifest.get("schema") == SCHEMA_WITH_ENGINE:
+    schema = manifest.get("schema")
+    if schema == SCHEMA_WITH_ENGINE or (
+        schema == SCHEMA_WITH_INTERACTIONS and "engine" in manifest["software"]
+    ):
         if not is_engine(named):
             reading.note(f"{MANIFEST}: 'software' does not name the engine that counted the records.")
             return
         engine = named
-    derived = claims(plan, released, Imprint(title, date, software, formats, engine))
+    interactions = schema == SCHEMA_WITH_INTERACTIONS and bool(plan.exact)
+    derived = claims(plan, released, Imprint(title, date, software, formats, engine, interactions))
     if len(released) < len(plan.workload):
         # Already noted, table by table; what is left of them says nothing about the claim.
         del derived["tables"]

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
+from tabulary.core.workload import Workload
 from tabulary.planning import plan
-from tabulary.release.promise import promise_of, promise_of_budget
+from tabulary.release.promise import exact_interactions, promise_of, promise_of_budget
 
 DOMAIN = Domain({"sex": ["F", "M"]})
+SENSITIVE = Neighbours("replace", 1, ("job",))
 
 
 def promised(privacy, **options):
@@ -70,6 +72,44 @@ def test_how_several_releases_add_up_is_said_in_the_right_currency():
     assert "k times ε" in words_of(promised(PureDP(1)))
     assert "Their ε and δ add up" in words_of(promised(ApproxDP(1, 1e-9)))
     assert "k² times ρ" in words_of(promised(ZCDP(1)))
+
+
+def exact_parts(domain, work, **options):
+    """What a plan says that it releases without noise, in words."""
+    planned = plan(domain, work, privacy=PureDP(1), neighbours=SENSITIVE, reconstruct="none", **options)
+    return promise_of(planned).not_promised[-1].split("Released exactly, without noise: ")[1]
+
+
+def test_what_is_released_exactly_is_an_interaction_and_not_the_table_that_has_noise():
+    domain = Domain({"sex": "FM", "age": range(3), "job": range(3), "region": "NS"})
+    words = exact_parts(domain, "[sex age][age job][sex job]")
+    assert words == "the interaction of sex and age, beyond their own tables."
+    assert "[sex age]" not in words
+    words = exact_parts(domain, "[sex age region][sex job][age job]")
+    assert "the differences between the levels of region" in words
+    assert "the interaction of sex, age and region, beyond the tables of fewer of them" in words
+    assert exact_parts(domain, "[sex job]") == "none of the interactions."
+
+
+def test_bits_are_named_by_the_attributes_that_they_belong_to():
+    domain = Domain({"sex": "FM", "age": range(4), "job": "pq"})
+    work = "[sex age][age job][sex job]"
+    planned = plan(
+        domain, work, privacy=PureDP(1), neighbours=SENSITIVE, mechanism="fourier", reconstruct="none"
+    )
+    assert planned.encoding == "bits"
+    # Three coefficients of the two bits of an age with one of sex, as the interaction has in levels.
+    assert exact_interactions(planned) == {("sex", "age"): 3}
+    assert exact_parts(domain, work, mechanism="fourier") == exact_parts(
+        domain, work, mechanism="efron-stein"
+    )
+
+
+def test_very_many_interactions_are_not_all_named():
+    domain = Domain({f"x{i}": "01" for i in range(8)} | {"job": "01"})
+    words = exact_parts(domain, Workload.k_way(domain, 3))
+    assert words.count("the interaction of") == 12
+    assert words.endswith(f"and {8 * 7 * 6 // 6 - 12} more, which the plan lists under 'exact'.")
 
 
 @pytest.mark.parametrize("budget", [PureDP(3), ApproxDP(1, "1/1000000"), ZCDP("1/2")])

@@ -2,6 +2,8 @@ import re
 import sys
 from html.parser import HTMLParser
 from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,14 @@ from tabulary.planning import SimulatedErrors, plan, plan_from_description
 from tabulary.planning.comparison import compare_plans, request_of, show_error
 from tabulary.release import Release
 from tabulary.release.manifest import Imprint
-from tabulary.release.report import MOST_MEASURED, MOST_TABLES, report_html
+from tabulary.release.report import (
+    MOST_LARGEST,
+    MOST_LARGEST_OF_ONE,
+    MOST_MEASURED,
+    MOST_TABLES,
+    report_html,
+)
+from tabulary.release.wording import SHRUNK_HELD, coverage_words
 from tests.unit.release.releases import a_release
 
 IMPRINT = Imprint(title="", date="2026-01-31", software="1.2.3")
@@ -67,7 +76,8 @@ def test_the_page_loads_nothing_and_runs_nothing():
     html = page_of(a_release())
     tags = {tag for tag, _ in Page(html).tags}
     assert not tags & {"script", "link", "img", "iframe", "object", "embed", "form"}
-    assert not re.search(r"url\(|@import|\son\w+=|https?://(?!www\.w3\.org/2000/svg)", html)
+    # The hatching is on the page itself.
+    assert not re.search(r"url\((?!#hatch\))|@import|\son\w+=|https?://(?!www\.w3\.org/2000/svg)", html)
 
 
 def test_names_and_labels_cannot_become_markup():
@@ -81,7 +91,8 @@ def test_names_and_labels_cannot_become_markup():
 def test_every_table_has_a_caption_and_headers_with_a_scope():
     page = Page(page_of(a_release(work="[][sex][age job][sex age job]")))
     kinds = [tag for tag, _ in page.tags]
-    assert kinds.count("table") == kinds.count("caption") == 4 + 2
+    # The tables themselves; what was measured, how accurate, the limits, relative errors, the largest of them.
+    assert kinds.count("table") == kinds.count("caption") == 4 + 5
     assert all("scope" in named for tag, named in page.tags if tag == "th")
 
 
@@ -89,7 +100,8 @@ def test_every_row_of_a_table_has_the_same_width_counting_what_spans_it():
     domain = Domain({"a": "xyz", "b": "xy", "c": "xyzw"})
     for work in ("[a b c]", "[a]", "[a b]"):
         html = page_of(a_release(domain, work))
-        body = re.findall(r"<tbody>(.*?)</tbody>", html, flags=re.DOTALL)[-1]
+        own = html[html.index('<section id="table-1"') :]
+        body = re.findall(r"<tbody>(.*?)</tbody>", own, flags=re.DOTALL)[0]
         spanned, widths = [], []
         for row in re.findall(r"<tr>(.*?)</tr>", body, flags=re.DOTALL):
             spanned = [left - 1 for left in spanned if left > 1]
@@ -178,6 +190,17 @@ def a_shrunk_release(facts=FACTS, rounding="none"):
     return Release.from_counts(planned, counts, errors=errors, reconstruction=facts)
 
 
+def adjusted(reconstruct):
+    """A release whose tables were adjusted afterwards."""
+    if reconstruct == "shrink":
+        return a_shrunk_release()
+    domain = Domain({"sex": "FM", "age": "xy"})
+    mechanism = {"lp": "margins", "shift": "fourier"}.get(reconstruct, "cells")
+    planned = plan(domain, "[sex age]", privacy=PureDP(1), mechanism=mechanism, reconstruct=reconstruct)
+    errors = {("sex", "age"): SimulatedErrors(np.full((2, 2), 3.0), np.full((2, 2), 6.0))}
+    return Release.from_counts(planned, {("sex", "age"): np.full((2, 2), 5.0)}, errors=errors)
+
+
 def test_the_page_of_shrunk_tables_says_that_they_are_biased_and_by_how_much():
     words = words_of(a_shrunk_release())
     assert "These tables are biased towards their base" in words
@@ -187,7 +210,7 @@ def test_the_page_of_shrunk_tables_says_that_they_are_biased_and_by_how_much():
     assert "2 % of independence was mixed into all of them" in words
     assert "their sums differ by 2e-07 at most" in words
     assert "Standard error as planned" in words
-    assert "what the planning model expected of shrunk tables of about 100,000 records" in words
+    assert "what the planning model expected of shrunk tables, reckoning with 100,000 records" in words
     assert "Standard error as published" in words
     assert "This release has none: its tables were made non-negative" in words
 
@@ -260,3 +283,223 @@ def test_a_comparison_that_fails_does_not_lose_a_release_that_is_paid_for(monkey
     # A plan that no other test has shown, for what was compared once is remembered.
     release = a_release(work="[sex]", privacy=PureDP("17/19"))
     assert "The mechanisms could not be compared for this page." in words_of(release)
+
+
+def section(html, name):
+    """The words of one section of a page."""
+    part = re.search(rf'<section id="{name}".*?</section>', html, flags=re.DOTALL)[0]
+    return " ".join(Page(part).text.split())
+
+
+def pictures(html):
+    """The words that each picture says of itself, in the order of the tables."""
+    tables = html[html.index('<div id="tables"') : html.index('<section id="noise"')]
+    return re.findall(r"<title>(.*?)</title><desc>(.*?)</desc>", tables)
+
+
+def counted(work, counts, domain, **options):
+    planned = plan(domain, work, privacy=PureDP(1), mechanism="margins", **options)
+    return Release.from_counts(planned, counts)
+
+
+def test_a_small_table_is_a_mosaic_a_larger_one_a_heat_map_and_three_attributes_are_panels():
+    domain = Domain({"a": "xy", "b": "xyz", "c": range(30)})
+    counts = {
+        ("a",): [900, 800],
+        ("a", "b"): [[500, 400, 300], [600, 300, 200]],
+        ("a", "c"): np.full((2, 30), 40),
+        ("a", "b", "c"): np.full((2, 3, 30), 20),
+    }
+    html = page_of(counted("[a][a b][a c][a b c]", counts, domain))
+    titles = [title for title, _ in pictures(html)]
+    assert titles == [
+        "a by b: noisy counts as areas",
+        "a by c: noisy counts, shaded",
+        "a by b by c: noisy counts, shaded",
+    ]
+    assert "A panel for each b." in section(html, "table-4")
+    # One attribute has a dot and a whisker in every row.
+    assert html.split('<section id="table-1"')[1].split("</section>")[0].count("<circle") == 2
+
+
+def test_every_picture_says_in_words_what_it_shows_and_its_numbers_are_in_a_table():
+    release = a_release(work="[age job][sex age job]")
+    html = page_of(release)
+    assert len(pictures(html)) == 2
+    assert all("Largest, " in told and "The interval reaches zero or" in told for _, told in pictures(html))
+    for number, table in enumerate(release, 1):
+        for count in table.counts[~table.domain.impossible(table.margin)].tolist():
+            assert f"{count} ± {table.half_widths().max()}" in section(html, f"table-{number}")
+
+
+def test_a_table_that_no_picture_can_show_says_why_and_where_its_numbers_are():
+    domain = Domain({"a": range(60), "b": range(60)})
+    words = words_of(counted("[a b]", {("a", "b"): np.zeros((60, 60), dtype=int)}, domain))
+    assert "No picture of this table. A picture shows up to 50 by 50 levels" in words
+    assert "All its numbers are in tables/a-by-b.csv" in words
+
+
+def test_the_headings_are_in_order():
+    page = Page(page_of(a_release()))
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_the_page_counts_the_cells_whose_errors_are_large_beside_their_counts():
+    domain = Domain({"a": range(5)})
+    release = counted("[a]", {("a",): [1000, 20, 4, 1, -2]}, domain)
+    width = int(release["a"].half_widths()[0])
+    assert 1 < width < 4
+    words = section(page_of(release), "accuracy")
+    # One above a tenth and not above half, two more that are not, and one without a positive count.
+    assert f"a 5 {100 * width / 4:.0f} % 4 3 2 3: 1 ± {width}" in words
+    assert "of 5 possible cells, 1 has none" in words
+
+
+def test_the_largest_relative_errors_are_listed_the_largest_first():
+    domain = Domain({"a": range(12), "b": "xy"})
+    counts = np.arange(100, 124).reshape(12, 2)
+    counts[7, 1], counts[3, 0] = 9, 2
+    release = counted("[a b]", {("a", "b"): counts}, domain)
+    width = int(release["a", "b"].half_widths()[0, 0])
+    words = section(page_of(release), "accuracy").split("The largest relative errors")[1]
+    assert f"a 3, b x 2 ± {width} {100 * width / 2:.0f} % a 7, b y 9 ± {width}" in words
+    # The others have errors of less than a tenth of their counts.
+    assert words.count("±") == 2
+    assert "The 2 positive counts whose errors are largest beside them; an error of a tenth" in words
+
+
+def test_one_table_may_have_all_of_the_largest_relative_errors_and_one_of_many_has_a_few():
+    domain = Domain({"a": range(12), "b": "xy", "c": "xy", "d": "xy", "e": "xy"})
+    alone = page_of(counted("[a b]", {("a", "b"): np.full((12, 2), 4)}, domain))
+    assert section(alone, "accuracy").split("The largest relative errors")[1].count("±") == MOST_LARGEST
+    of_many = {("a", "b"): np.full((12, 2), 4)} | {(x,): [4000, 4000] for x in "bcde"}
+    words = section(page_of(counted("[a b][b][c][d][e]", of_many, domain)), "accuracy")
+    assert words.split("The largest relative errors")[1].count("±") == MOST_LARGEST_OF_ONE
+    assert f"of each table {MOST_LARGEST_OF_ONE} at most" in words
+
+
+def test_one_cell_is_spoken_of_as_one():
+    domain = Domain({"a": "xy"})
+    words = section(page_of(counted("[a]", {("a",): [4000, 4]}, domain)), "accuracy")
+    assert "The positive count whose error is largest beside it" in words
+    total = words_of(counted("[]", {(): 4}, domain))
+    assert "of 1 possible cell, 0 have none" in total
+    assert "1 of 1 possible cell has an interval above zero" in total
+
+
+def test_a_release_whose_errors_are_all_small_lists_none_of_them():
+    words = section(page_of(counted("[a]", {("a",): [4000, 5000]}, Domain({"a": "xy"}))), "accuracy")
+    assert "The largest relative errors" not in words
+
+
+def test_cells_are_to_be_added_up_only_where_sums_are_covered():
+    added = "Add such cells up before drawing a conclusion."
+    assert words_of(a_release()).count(added) == 2
+    for reconstruct in ("least-squares", "lp", "shift", "shrink"):
+        words = words_of(adjusted(reconstruct))
+        assert added not in words
+        assert words.count("Do not rely on such a cell.") == 2
+
+
+def test_a_table_has_one_name_on_the_whole_page():
+    domain = Domain({"age group": range(3), "industry": range(10)})
+    html = page_of(a_release(domain, '["age group" industry]', mechanism="margins"))
+    words = " ".join(Page(html).text.split())
+    # The narrower attribute goes across.
+    assert '<th scope="colgroup" colspan="3" class="across">age group</th>' in html
+    assert "industry by age group" not in words + html
+    assert words.count("age group by industry") >= 5
+
+
+def test_a_count_is_not_parted_from_its_error():
+    html = page_of(counted("[a]", {("a",): [4000, 4]}, Domain({"a": "xy"})))
+    width = int(counted("[a]", {("a",): [4000, 4]}, Domain({"a": "xy"}))["a"].half_widths()[0])
+    assert f'y: <span class="whole">4 ± {width}</span>' in html
+    assert ".whole{white-space:nowrap}" in html
+
+
+def test_the_page_says_what_may_and_may_not_be_concluded_with_the_limits_of_every_table():
+    release = a_release(work="[sex][age job]", mechanism="margins")
+    words = section(page_of(release), "conclusions")
+    width = int(release["sex"].half_widths()[0])
+    assert "What may be concluded" in words
+    assert "What may not be concluded" in words
+    assert 'tabulary test . "[age job]"' in words
+    assert "The last is how many of its intervals may miss on average." in words
+    limits = words.split("Intervals that may miss on average")[1]
+    assert re.search(rf"sex {width} \d+ ± \d+ 0\.1 of 2 age by job {width} \d+ ± \d+ 0\.[23] of 5", limits)
+
+
+def test_what_is_said_of_intervals_is_no_surer_than_they_are():
+    assert "with probability at least 95 %" in words_of(a_release(mechanism="margins"))
+    assert "with probability about 95 %" in words_of(adjusted("least-squares"))
+
+
+def test_intervals_of_shrunk_tables_are_told_to_hold_as_often_as_they_did_in_trials():
+    html = page_of(a_shrunk_release())
+    reading = section(html, "reading")
+    assert coverage_words() in reading
+    assert "with probability" not in reading
+    assert "five are outside" not in reading
+    assert f"that say 95 %, as {SHRUNK_HELD} of them did in trials" in section(html, "conclusions")
+    assert "a probability of about 95 %" not in html
+    assert "may miss" not in html
+    assert "Intervals above zero" in section(html, "glance")
+    assert "Cells told from zero" not in html
+    assert "Cells told from zero" in section(page_of(adjusted("least-squares")), "glance")
+
+
+def test_the_trials_of_shrunk_tables_are_those_that_the_documentation_tells_of():
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "shrinkage.md"
+    told = " ".join(page.read_text(encoding="utf-8").split())
+    least, most = SHRUNK_HELD.split(" to ")
+    assert re.search(rf"Over all cells of a population it is {least} \([^)]*\) to {most}", told)
+    assert "hold the truth about 85 times in a hundred" in told
+    assert "its interval *never* held the truth" in told
+    assert told.startswith("# Shrinkage")
+
+
+def test_the_accuracy_table_stands_where_the_page_says_it_does():
+    html = page_of(adjusted("least-squares"))
+    assert "the accuracy table above" in section(html, "noise")
+    assert html.index('<section id="accuracy"') < html.index('<section id="noise"')
+
+
+def test_an_adjusted_release_is_called_biased_at_a_glance_and_has_no_limit_for_all_cells_at_once():
+    html = page_of(a_shrunk_release())
+    assert "Biased The counts were adjusted afterwards" in section(html, "glance")
+    assert "Error of all cells at once" not in section(html, "conclusions")
+    assert "errs to the large side" not in section(html, "conclusions")
+    assert "errs to the large side as far as these are right" in section(
+        page_of(adjusted("least-squares")), "conclusions"
+    )
+    assert "Unbiased" in section(page_of(a_release()), "glance")
+
+
+def test_a_page_of_many_large_tables_stays_small_and_says_what_it_leaves_out():
+    domain = Domain({f"attribute {i}": [f"level {j}" for j in range(20)] for i in range(12)})
+    work = "".join(f'["attribute {i}" "attribute {j}"]' for i in range(12) for j in range(i))
+    planned = plan(domain, work, privacy=PureDP(1), mechanism="margins")
+    html = page_of(Release.from_counts(planned, {m: np.full((20, 20), 1234) for m in planned.workload}))
+    assert len(html.encode()) < 3_500_000
+    words = " ".join(Page(html).text.split())
+    assert "400 cells, of which the first 100 are shown; tables/attribute-0-by-attribute-1.csv" in words
+    assert len(pictures(html)) == 20
+    assert (
+        words.count("No picture of this table. The page has room for so many pictures only.")
+        == MOST_TABLES - 20
+    )
+
+
+def test_the_same_release_is_the_same_page():
+    assert page_of(a_release()) == page_of(a_release())
+
+
+def test_names_in_the_pieces_of_code_cannot_become_markup():
+    domain = Domain({"<b>sex</b>": "xy", "x & y": "xy"})
+    html = page_of(a_release(domain, '[<b>sex</b> "x & y"]', mechanism="margins"))
+    assert "<b>sex" not in html
+    assert "&lt;b&gt;sex&lt;/b&gt;" in html

@@ -1,0 +1,308 @@
+"""What may be concluded from a release and what may not, with its own numbers. Post-processing of the release alone."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tabulary.core.workload import show_margin
+from tabulary.planning import Plan
+from tabulary.planning.plan import CONSTRAINED
+from tabulary.release.figure import LEAST_SHOWN, show_count
+from tabulary.release.limits import Disagreement, Limits, disagreement, limits_of
+from tabulary.release.table import CONFIDENCE, ReleasedTable
+from tabulary.release.wording import SHRUNK_HELD, table_name
+
+# Of very many tables the agreement is not looked at: it would take longer than the page.
+_MOST_COMPARED = 500
+# Intervals above zero are clearly more than noise would put there where they are this many times as many.
+_CLEARLY = 5
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """One thing that a reader may conclude, or may not, with the reason, and the command to run if there is one."""
+
+    head: str
+    words: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Conclusions:
+    """What a release supports, what it does not, and the limits of each table that was looked at."""
+
+    may: tuple[Conclusion, ...]
+    may_not: tuple[Conclusion, ...]
+    limits: tuple[Limits, ...]
+    possible: int
+    above_zero: int
+
+
+def conclusions(plan: Plan, tables: Sequence[ReleasedTable], *, most_limits: int) -> Conclusions:
+    """Return what may and may not be concluded from the tables of a plan, with limits of the first `most_limits`.
+
+    Whatever is said holds for this release: a sentence that its numbers do not bear is left out.
+    """
+    limits = tuple(limits_of(table) for table in tables[:most_limits])
+    possible, above = 0, 0
+    for table in tables:
+        allowed = ~np.asarray(table.domain.impossible(table.margin))
+        possible += int(allowed.sum())
+        above += int((table.interval()[0][allowed.reshape(table.shape)] > 0).sum())
+    shared = disagreement(tables) if len(tables) <= _MOST_COMPARED else None
+    linear = plan.reconstruct == "none" and all(table.covariance is not None for table in tables)
+    shrunk = plan.reconstruct == "shrink"
+    # Noise on both sides puts half of what misses above; of what was adjusted, all of it may be there.
+    by_noise = round(possible * (1 - CONFIDENCE) / (2 if linear else 1), 6)
+    order = max(len(table.margin) for table in tables)
+    drawn = shrunk and order > 1
+    clear = above >= _CLEARLY * by_noise and not drawn
+    why = _drawn(order) if drawn else _by_noise(by_noise, linear=linear)
+    people = _people(possible, above, why) if above else None
+    may = [
+        people if clear else None,
+        _differences(limits, shrunk=shrunk),
+        _agreement(shared) if shared is not None and shared.agrees else None,
+        _sums() if linear else None,
+        _test(tables) if linear else None,
+    ]
+    may_not = [
+        _one_person(plan, tables, linear=linear),
+        None if clear else people,
+        _empty(tables),
+        _at_once(tables, shrunk=shrunk),
+        _agreement(shared) if shared is not None and not shared.agrees else None,
+        _biased(plan),
+        _as_exact() if linear else _untested(shrunk=shrunk),
+        _sampled(),
+    ]
+    return Conclusions(
+        tuple(each for each in may if each),
+        tuple(each for each in may_not if each),
+        limits,
+        possible,
+        above,
+    )
+
+
+def _people(possible: int, above: int, why: str) -> Conclusion:
+    if above == possible:
+        found = (
+            f"All {show_count(possible)} possible cells are" if possible > 1 else "The one possible cell is"
+        )
+    else:
+        are = "is" if above == 1 else "are"
+        found = f"Of the {show_count(possible)} possible cells, {show_count(above)} {are}"
+    return Conclusion(
+        "That people are in a cell whose interval lies above zero.", f"{found} of this kind. {why}"
+    )
+
+
+def _drawn(order: int) -> str:
+    return f"The count of such a cell may come from {'its row and column' if order == 2 else 'smaller tables'} alone."
+
+
+def _by_noise(expected: float, *, linear: bool) -> str:
+    if expected >= 1:
+        return f"Noise alone would put up to about {show_count(math.ceil(expected))} of them there."
+    often = "forty" if linear else "twenty"
+    return f"A cell that is truly empty gets such an interval about one time in {often}, or less often."
+
+
+def _differences(limits: Sequence[Limits], *, shrunk: bool) -> Conclusion | None:
+    known = [(each.difference, each) for each in limits if each.difference]
+    if not known:
+        return None
+    (least, finest), (most, _) = min(known, key=lambda e: e[0]), max(known, key=lambda e: e[0])
+    spread = (
+        f"that is {show_count(_up(least))}"
+        if least == most
+        else f"that is from {show_count(_up(least))}, in {table_name(finest.margin)}, to {show_count(_up(most))}"
+    )
+    return Conclusion(
+        "That two counts of one table differ, if they are further apart than noise makes them.",
+        f"How far is listed below for each table: {spread}. A smaller difference may be noise. It is the limit for two "
+        "cells that were chosen beforehand, not for the two that stand out."
+        + (" It holds as far as the intervals of shrunk tables do." if shrunk else ""),
+    )
+
+
+def _agreement(found: Disagreement) -> Conclusion | None:
+    if not found.compared:
+        return None
+    if found.agrees:
+        return Conclusion(
+            "That sums over different tables agree.",
+            "Where two tables share attributes, they give the same sums: it does not matter which one is added up.",
+        )
+    where = f"on {' and '.join(found.on)}" if found.on else "on the total"
+    return Conclusion(
+        "That something is wrong where two tables disagree.",
+        f"They have noise of their own: their sums differ by up to {show_count(round(found.largest, 1))} ({where}). "
+        "Both are right within their errors. Where the folder has a table on just these attributes, use that one.",
+    )
+
+
+def _sums() -> Conclusion:
+    return Conclusion(
+        "Sums and differences of counts, with an interval of their own.",
+        "The mean of the noise is zero, so a sum is not biased. Its error is not the sum of the errors; "
+        "tabulary.infer.interval knows it.",
+    )
+
+
+def _test(tables: Sequence[ReleasedTable]) -> Conclusion | None:
+    testable = [table.margin for table in tables if table.shape and min(table.shape) > 1]
+    margin = next((m for m in testable if len(m) == 2), testable[0] if testable else None)
+    if margin is None:
+        return None
+    asked = "Whether attributes are related" if len(margin) > 1 else "Whether levels are equally frequent"
+    return Conclusion(
+        f"{asked}, by a test that knows the noise.",
+        "It asks whether what is seen is more than noise and chance would make. In this folder:",
+        f"tabulary test . {_shell(show_margin(margin))}",
+    )
+
+
+def _one_person(plan: Plan, tables: Sequence[ReleasedTable], *, linear: bool) -> Conclusion:
+    whose = (
+        "The promise above covers the sensitive attributes alone"
+        if plan.neighbours.sensitive
+        else "The promise above bounds what all tables together tell about one person"
+    )
+    finest = min((_finest(table) for table in tables), key=lambda each: each[0]) if linear else None
+    if finest is None or math.isinf(finest[0]):
+        return Conclusion(
+            "Who is in a cell, or that one person is there.",
+            f"A published count of 1 does not stand for one person: its interval says what it may stand for. {whose}.",
+        )
+    width, name = finest
+    if width < 1:
+        return Conclusion(
+            "That nothing here shows one person.",
+            f"In the table {name} the noise is so small that counts are off by less than one with probability 95 %: "
+            f"there a small count may show a person to those who know the others. {whose}.",
+        )
+    return Conclusion(
+        "Who is in a cell, or that one person is there.",
+        f"Even where the noise is smallest, in the table {name}, a published count of 1 stands for any count up to "
+        f"{show_count(math.floor(1 + width))}, with probability 95 %. {whose}.",
+    )
+
+
+def _finest(table: ReleasedTable) -> tuple[float, str]:
+    """Return the smallest half-width of the cells that have noise, infinite without any, and the table's name."""
+    noisy = np.asarray(table.half_widths(), dtype=np.float64)[np.asarray(table.standard_errors) > 0]
+    return float(noisy.min(initial=math.inf)), table_name(table.margin)
+
+
+def _empty(tables: Sequence[ReleasedTable]) -> Conclusion:
+    found, most, impossible = 0, 0.0, False
+    for table in tables:
+        allowed = ~np.asarray(table.domain.impossible(table.margin)).reshape(table.shape)
+        impossible |= not allowed.all()
+        none = allowed & (np.asarray(table.counts) < LEAST_SHOWN)
+        found += int(none.sum())
+        most = max([most, *np.asarray(table.interval()[1])[none].tolist()])
+    if not found:
+        return Conclusion(
+            "That a combination is rare because its count is small.",
+            "Its interval says how many people it may stand for. No possible cell has a count of zero or below here, "
+            "and that does not say that each of them has people in it.",
+        )
+    are = "possible cell has a count" if found == 1 else "possible cells have a count"
+    upto = (
+        f". By their intervals, up to {show_count(math.floor(most))} people may be in one"
+        if most >= 1
+        else ""
+    )
+    only = " Only a cell marked – is empty, by definition." if impossible else ""
+    return Conclusion(
+        "That nobody is in a cell with a count of zero or below.",
+        f"{show_count(found)} {are} of zero or below{upto}.{only}",
+    )
+
+
+def _at_once(tables: Sequence[ReleasedTable], *, shrunk: bool) -> Conclusion | None:
+    cells = sum(int((np.asarray(table.half_widths()) > 0).sum()) for table in tables)
+    if cells < 2:
+        return None
+    head = "That all intervals hold at once."
+    if shrunk:
+        return Conclusion(
+            head,
+            f"Each says 95 %, and in trials {SHRUNK_HELD} of all cells were in theirs, as the page “Shrinkage” of "
+            "Tabulary’s documentation tells. A cell that stands out among many is the least likely to be.",
+        )
+    missing = cells * (1 - CONFIDENCE)
+    some = (
+        f"up to about {show_count(round(missing))} miss the truth on average"
+        if round(missing) > 1
+        else "one may miss the truth"
+    )
+    return Conclusion(
+        head,
+        f"Each holds with probability 95 % by itself. Of the {show_count(cells)} here, {some}, and the cell that "
+        "stands out among many may be one of those.",
+    )
+
+
+def _biased(plan: Plan) -> Conclusion | None:
+    match plan.reconstruct:
+        case "shrink":
+            return Conclusion(
+                "That attributes are unrelated because these tables show no relation.",
+                "The tables are drawn towards their base, and what is weaker than the noise is missing in them.",
+            )
+        case "shift":
+            return Conclusion(
+                "That sums over many cells are right.",
+                "Every cell was raised by the same amount on average, and a sum is raised by that for each cell of it.",
+            )
+        case kind if kind in CONSTRAINED:
+            return Conclusion(
+                "That sums over many small cells are right.",
+                "The tables were made non-negative, which makes small counts larger and large ones smaller. The stated "
+                "errors are for a cell by itself, and include that bias; the error of a sum does not follow from them.",
+            )
+    return None
+
+
+def _as_exact() -> Conclusion:
+    return Conclusion(
+        "Anything by a method that takes these counts as exact.",
+        "A chi-squared test from any package finds association in the noise, and more of it the larger the noise is.",
+    )
+
+
+def _untested(*, shrunk: bool) -> Conclusion:
+    return Conclusion(
+        "Whether attributes are related, by a test.",
+        "After such a reconstruction the errors of cells hang together in a way that is not known; a test that takes "
+        f"the counts as exact finds too much{' or too little' if shrunk else ''}. Tests need a release of the same "
+        "tables with reconstruct = “none”.",
+    )
+
+
+def _sampled() -> Conclusion:
+    return Conclusion(
+        "Anything about people who are not in the records.",
+        "The error bars show the noise alone. If the records are a sample, their sampling error comes on top.",
+    )
+
+
+def _up(width: float) -> float:
+    """Return a limit that is not rounded in its own favour: to one decimal, upwards."""
+    return width if float(width).is_integer() else math.ceil(10 * width) / 10
+
+
+def _shell(word: str) -> str:
+    r"""Return a word as most shells take it.
+
+    >>> _shell("[sex age]"), _shell('[sex "birth country"]')
+    ('"[sex age]"', '\'[sex "birth country"]\'')
+    """
+    return shlex.quote(word) if set(word) & set('"$`\\!') else f'"{word}"'
