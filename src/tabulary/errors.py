@@ -21,6 +21,7 @@
     │   ├── ReleaseError           a release folder that cannot be written or read
     │   │   ├── ReleaseExists      the output folder is already there
     │   │   └── ReleaseDamaged     verification found a changed byte, a missing file or a false claim
+    │   ├── StudyError             a study's folder that is not its own, or work of it that was lost
     │   └── LedgerError            no debit, no measurement
     │       ├── LedgerMissing      there is no such ledger, or no such account in it
     │       ├── LedgerCorrupt      the file is not a sound ledger; refuse rather than guess
@@ -134,6 +135,10 @@ class ReleaseExists(ReleaseError):
 
 class ReleaseDamaged(ReleaseError):
     """Verification found a changed byte, a missing file or a claim that does not hold."""
+
+
+class StudyError(PublicError):
+    """The folder of a study is not its own or cannot be written, or a part of its work was lost."""
 
 
 class LedgerError(PublicError):

@@ -11,7 +11,8 @@ from tabulary.cellkey import KeyedRecords, PTable, RecordKeys, perturb, record_k
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidPlan, InvalidPrivacy
 from tabulary.noise import DiscreteLaplace, ExactSampler
-from tabulary.studies.differencing import Proportion, averaging, demonstration_ptable, differencing
+from tabulary.studies.differencing import averaging, demonstration_ptable, differencing
+from tabulary.studies.proportion import Proportion
 from tests.entropy import SeededEntropy
 
 SURE = 1 - 1e-6

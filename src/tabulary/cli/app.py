@@ -26,6 +26,7 @@ _COMMANDS = {
     "perturb": "perturb:perturb",
     "suppress": "suppress:suppress",
     "synth": "synth:synth",
+    "study": "study:study",
     "serve": "serve:serve",
     "attack": "attack:attack",
     "ledger": "ledger:ledger",

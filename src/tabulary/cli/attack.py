@@ -10,7 +10,7 @@ from tabulary.cli.attack_suppression import suppression
 from tabulary.cli.console import output
 
 if TYPE_CHECKING:
-    from tabulary.studies.differencing import Proportion
+    from tabulary.studies.proportion import Proportion
 
 
 class _FilesToo(TyperGroup):

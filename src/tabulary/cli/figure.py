@@ -24,9 +24,9 @@ def draw_risk_utility(table: Table, folder: Path, *, name: str, bound: int, repe
         progress("drawing", 0, 0)
         # Only here, since the charts take longer to import than most commands to run.
         from tabulary.release.drawing import save_both
-        from tabulary.studies.box_plots import box_plots
+        from tabulary.studies.perturbation.charts import risk_utility_chart
 
-        chart = box_plots(found, name=name)
+        chart = risk_utility_chart(found, name=name)
         try:
             pictures = save_both(chart, folder / _STEM)
         except OSError:
