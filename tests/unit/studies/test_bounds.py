@@ -1,5 +1,6 @@
 """The bounds: what they accept, and that the one from the noise is neither exceeded too often nor idle."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,14 @@ from tabulary.planning import Measurement
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.lp import solve_program
 from tabulary.reconstruct.maps import ContrastMap
-from tabulary.studies import dmt_theorem_5_bound, quantile_bound, yfr_theorem_1_bound, yfr_theorem_3_bound
+from tabulary.studies import (
+    dmt_theorem_5_bound,
+    published_efron_stein,
+    published_quantile_bound,
+    quantile_bound,
+    yfr_theorem_1_bound,
+    yfr_theorem_3_bound,
+)
 from tests.entropy import SeededEntropy
 
 DOMAIN = tb.Domain({"A": range(2), "B": range(3), "C": range(4)})
@@ -57,6 +65,21 @@ def test_no_noise_within_the_quantile_takes_a_solution_of_the_program_beyond_the
             errors.append(np.abs((found - truth).sum(axis=(1, 2))).sum())
     # Some go well beyond what the noise alone explains, so the deviation of the program must be counted too.
     assert 0.6 * bound < max(errors) <= bound
+
+
+def test_no_noise_within_the_quantile_takes_the_program_of_a_published_mechanism_beyond_the_bound():
+    domain = tb.Domain({"A": range(3), "B": range(2)})
+    truth = tb.Table(domain, [[400, 0], [90, 210], [0, 0]])
+    drawn = published_efron_stein(truth, "[AB]", 1, sampler=ExactSampler(SeededEntropy(1)))
+    bound = published_quantile_bound(drawn, ("A", "B"), failure=0.1)
+    reach = drawn.noise.half_width(0.9 ** (1 / drawn.values.size))
+    exact = drawn.linear_map.forward(truth.counts.astype(float))
+    signs = np.random.default_rng(3).choice([-1, 0, 1], size=(300, drawn.values.size))
+    errors = []
+    for noise in reach * signs:
+        found = replace(drawn, values=np.round(exact + noise).astype(np.int64)).solve()
+        errors.append(np.abs(found.table.counts - truth.counts).sum())
+    assert bound / 5 < max(errors) <= bound
 
 
 def test_for_the_total_the_quantile_is_that_of_one_draw():
