@@ -6,44 +6,12 @@ import numpy as np
 import pytest
 
 from tabulary.perturb import Laplace, MaxEntropy, Normal, match_delta
-
-# Table 2: how likely a published value lies within ±0, …, ±4 of the original 0, …, 4 and ≥ 5, negatives being zero.
-TABLE_2 = {
-    Laplace(1.5, bound=7): """
-        0.82 0.96 0.99 1.00 1.00
-        0.64 0.96 0.99 1.00 1.00
-        0.64 0.92 0.99 1.00 1.00
-        0.64 0.92 0.98 1.00 1.00
-        0.64 0.92 0.98 1.00 1.00
-        0.64 0.92 0.98 1.00 1.00""",
-    Laplace(0.5, bound=7): """
-        0.63 0.78 0.87 0.93 0.96
-        0.25 0.78 0.87 0.93 0.96
-        0.25 0.55 0.87 0.93 0.96
-        0.25 0.55 0.74 0.93 0.96
-        0.25 0.55 0.74 0.85 0.96
-        0.25 0.55 0.74 0.85 0.92""",
-    Normal(1.5, bound=12): """
-        0.57 0.70 0.81 0.89 0.94
-        0.14 0.70 0.81 0.89 0.94
-        0.14 0.40 0.81 0.89 0.94
-        0.14 0.40 0.62 0.89 0.94
-        0.14 0.40 0.62 0.78 0.94
-        0.14 0.40 0.62 0.78 0.88""",
-    Normal(0.5, bound=10): """
-        0.54 0.63 0.71 0.78 0.84
-        0.09 0.63 0.71 0.78 0.84
-        0.09 0.26 0.71 0.78 0.84
-        0.09 0.26 0.42 0.78 0.84
-        0.09 0.26 0.42 0.57 0.84
-        0.09 0.26 0.42 0.57 0.69""",
-}
+from tabulary.studies.perturbation import printed
 
 
-@pytest.mark.parametrize(("law", "printed"), TABLE_2.items(), ids=map(str, TABLE_2))
-def test_table_2_is_what_the_rows_say_once_negatives_are_zero(law, printed):
-    block = np.array(printed.split(), dtype=float).reshape(6, 5)
-    for original, line in enumerate(block):
+@pytest.mark.parametrize(("law", "block"), printed.TABLE_2.items(), ids=map(str, printed.TABLE_2))
+def test_table_2_is_what_the_rows_say_once_negatives_are_zero(law, block):
+    for original, line in enumerate(np.array(block.split(), dtype=float).reshape(6, 5)):
         row = law.row(original).at_least(0)
         distance = np.abs(row.values - original)
         found = [row.probabilities[distance <= reach].sum() for reach in range(5)]
@@ -51,7 +19,7 @@ def test_table_2_is_what_the_rows_say_once_negatives_are_zero(law, printed):
 
 
 def test_from_five_on_no_range_of_table_2_reaches_a_negative_value():
-    for law in TABLE_2:
+    for law in printed.TABLE_2:
         for original in (5, 6, 100):
             row = law.row(original).at_least(0)
             near = np.abs(row.values - original) <= 4
@@ -144,3 +112,8 @@ def test_laplace_loses_less_than_normal_at_the_same_delta_even_in_the_squared_lo
             lost = [law.expected_loss(loss, table, minimum=0) for law in (laplace, normal)]
             assert lost[0] < lost[1]
             assert math.isfinite(lost[1])
+
+
+def test_every_delta_that_the_study_quotes_is_that_of_its_law():
+    for law, delta in printed.PRINTED_DELTAS.items():
+        assert f"{law.delta:.{len(delta) - 2}f}" == delta

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from tabulary.core.domain import Domain
+from tabulary.studies.suppression.printed import FIGURE_1
 from tabulary.suppress.agency.pattern import smallest_pattern
 from tabulary.suppress.agency.rules import Threshold
 from tabulary.suppress.attacker.attack import attack
@@ -35,6 +36,7 @@ def needed(cells):
 def test_figure_1b():
     ranges = [interval.whole for interval in attack(figure_1a()).intervals]
     assert ranges == [(0, 55), (0, 105), (0, 55)] * 2
+    assert ranges == [printed for row in FIGURE_1 for printed in row]
 
 
 def test_no_cell_value_can_be_uniquely_determined():

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -38,6 +38,14 @@ class Dataset:
     model: str | None = None
     people: Table | None = None
     probability: Table | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "meanings", MappingProxyType(dict(self.meanings)))
+
+    def __reduce__(self) -> tuple[type["Dataset"], tuple[Any, ...]]:
+        # A read-only view cannot go from process to process; what it views can.
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self), tuple((values | {"meanings": dict(self.meanings)}).values())
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name}: {self.title}, {' × '.join(map(str, self.table.shape))}>"
@@ -84,7 +92,7 @@ def _read(name: str) -> Dataset:
         source=entry["source"],
         corrections=tuple(entry["corrections"]),
         notes=tuple(entry["notes"]),
-        meanings=MappingProxyType({a: about["meaning"] for a, about in attributes.items()}),
+        meanings={a: about["meaning"] for a, about in attributes.items()},
         table=_table(attributes, entry),
         model=entry.get("model"),
         people=companions.get("people"),

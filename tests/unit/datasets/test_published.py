@@ -1,3 +1,4 @@
+import pickle
 import tomllib
 from dataclasses import FrozenInstanceError
 from importlib.resources import files
@@ -95,3 +96,13 @@ def test_every_line_of_a_table_file_is_used(name):
         "companions",
     }
     assert set(entry) <= known
+
+
+@every_dataset
+def test_a_dataset_goes_from_process_to_process(name):
+    before = datasets.describe(name)
+    after = pickle.loads(pickle.dumps(before))
+    assert after.meanings == before.meanings
+    assert after.table.counts.tolist() == before.table.counts.tolist()
+    with pytest.raises(TypeError):
+        after.meanings["A"] = "something else"

@@ -9,8 +9,8 @@ import pytest
 
 import tabulary as tb
 from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.infer.association import cramers_v
 from tabulary.noise import ExactSampler
-from tabulary.studies.association import cramers_v
 from tabulary.studies.perturbation import EPSILONS, MEASURES, compared_laws, risk_utility
 from tests.entropy import SeededEntropy
 
@@ -133,9 +133,10 @@ def test_a_study_needs_two_attributes_and_a_bound(census):
 @pytest.fixture(scope="module")
 def pictures(found, tmp_path_factory):
     from tabulary.release.drawing import save_both
-    from tabulary.studies.box_plots import box_plots
+    from tabulary.studies.perturbation.charts import risk_utility_chart
 
-    return save_both(box_plots(found, name="the census"), tmp_path_factory.mktemp("figure") / "figure-1")
+    chart = risk_utility_chart(found, name="the census")
+    return save_both(chart, tmp_path_factory.mktemp("figure") / "figure-1")
 
 
 def test_the_picture_is_an_svg_with_a_titled_panel_for_each_family_and_measure(pictures):
@@ -166,9 +167,9 @@ def test_the_picture_is_a_png_large_enough_to_read(pictures):
 
 
 def test_both_panels_of_a_measure_have_one_scale_and_the_true_association_a_line(found):
-    from tabulary.studies.box_plots import box_plots
+    from tabulary.studies.perturbation.charts import risk_utility_chart
 
-    drawn = box_plots(found, name="the census").to_dict()
+    drawn = risk_utility_chart(found, name="the census").to_dict()
     panels = drawn["concat"]
     assert len(panels) == 8
     for left, right in zip(panels[::2], panels[1::2], strict=True):
