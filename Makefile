@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo demo-spark serve test lint audit bench browser java docs clean help
+.PHONY: demo demo-spark serve test lint audit bench browser java docs pictures clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -15,7 +15,8 @@ help:
 	@echo "make test           every test, lint, types and import rules"
 	@echo "make audit          the slow statistical suites"
 	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, scale, serve, spark, suppress, synth, tabulate"
-	@echo "make docs           the generated reference pages and pictures"
+	@echo "make docs           the generated reference pages, and all pages as a site below site/ (under a minute)"
+	@echo "make pictures       the pictures of the pages, drawn again (minutes)"
 	@echo "make clean          everything that make has made"
 
 # Stamps: what is installed is not installed again until the project's needs change.
@@ -33,6 +34,11 @@ $(VENV)/test: $(VENV)/core
 $(VENV)/spark: $(VENV)/core
 	@echo "Installing what a Spark cluster needs ..."
 	@$(PIP) --editable '.[spark]' psutil
+	@touch $@
+
+$(VENV)/docs: $(VENV)/core
+	@echo "Installing what the pages need ..."
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/bench: $(VENV)/core
@@ -76,6 +82,9 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Two processes share the cores already; a thread a core in each would only get in the way.
+test audit: export OPENBLAS_NUM_THREADS ?= 1
+
 test: lint browser java
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not audit"
 
@@ -86,9 +95,15 @@ bench: $(VENV)/bench $(if $(filter spark scale,$(NAME)),java)
 	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages | database | spark | scale"; exit 2; }
 	@$(BIN)/python -m bench.$(NAME)
 
-docs: $(VENV)/test
+# A broken link, a page that is in no menu or an unknown anchor fails the build.
+docs: $(VENV)/docs
 	@$(BIN)/python -m docs.build
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
+	@echo "The site is in site/: open site/index.html, or, for the search as well: python3 -m http.server --directory site"
+
+pictures: $(VENV)/test
+	@$(BIN)/python -m docs.build --pictures
 
 clean:
-	rm -rf $(VENV) demo demo-spark dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo demo-spark site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

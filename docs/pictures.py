@@ -26,12 +26,10 @@ from docs.results import (
     true_privacy,
     wins,
 )
-from tabulary.release.drawing import COLOURS, INK, SOFT, styled, svg
-from tabulary.studies.box_plots import box_plots
+from tabulary.release.drawing import COLOURS, DASHES, INK, SHAPES, SOFT, styled, svg
+from tabulary.studies.perturbation.charts import risk_utility_chart
 
 IMAGES = Path(__file__).parent / "images"
-DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3]]
-SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 
 
 def growth_picture() -> alt.TopLevelMixin:
@@ -220,7 +218,7 @@ def coverage_picture() -> alt.TopLevelMixin:
 
 def risk_utility_picture() -> alt.TopLevelMixin:
     """Return the box plots of what two laws do to a table."""
-    return box_plots(perturbed_census(), name="uk-census, age by occupation")
+    return risk_utility_chart(perturbed_census(), name="uk-census, age by occupation")
 
 
 def true_privacy_picture() -> alt.TopLevelMixin:
@@ -311,10 +309,12 @@ def _panels(
         color=alt.Color(f"{by}:N", scale=alt.Scale(domain=kinds, range=list(COLOURS[:count])), legend=legend),
     )
     lines = chart.mark_line(strokeWidth=1.8).encode(
-        strokeDash=alt.StrokeDash(f"{by}:N", scale=alt.Scale(domain=kinds, range=DASHES[:count]), legend=None)
+        strokeDash=alt.StrokeDash(
+            f"{by}:N", scale=alt.Scale(domain=kinds, range=list(DASHES[:count])), legend=None
+        )
     )
     points = chart.mark_point(filled=True, size=45, opacity=1).encode(
-        shape=alt.Shape(f"{by}:N", scale=alt.Scale(domain=kinds, range=SHAPES[:count]), legend=legend)
+        shape=alt.Shape(f"{by}:N", scale=alt.Scale(domain=kinds, range=list(SHAPES[:count])), legend=legend)
     )
     charts = []
     for panel in dict.fromkeys(row["panel"] for row in rows):

@@ -140,9 +140,9 @@ def test_the_other_attacks_keep_their_names(said):
 def test_help_and_reference_list_every_attack():
     commands = typer.main.get_command(command_line()).commands["attack"].commands
     assert set(commands) == {"suppression", "differencing", "averaging"}
-    page = build.command_reference()
-    assert "## `tabulary attack suppression`" in page
-    assert "## `tabulary suppress`" in page
+    pages = build.generated_pages()
+    assert "## `tabulary attack suppression`" in pages["commands/attack.md"]
+    assert "# `tabulary suppress`" in pages["commands/suppress.md"]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,6 @@
 """The client of the package against the real application, over HTTP."""
 
 import json
-import os
-import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -27,6 +22,7 @@ from tabulary.errors import (
 from tabulary.infer import independence
 from tabulary.planning import SimulatedErrors
 from tests.builders import DOMAIN, UNIVERSE, Caller, service
+from tests.pages import lines_of, run_curl
 from tests.serving import served
 from tests.unit.client.stand_in import Reply, StandIn
 
@@ -226,25 +222,11 @@ def test_a_proxy_that_changes_a_number_is_found_out(running):
 
 
 def test_the_commands_with_curl_on_the_page_work(tmp_path):
-    if shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "ask-a-table-builder.md"
-    commands = re.findall(r"^curl .*$", page.read_text(encoding="utf-8"), re.MULTILINE)
     running = SmallBuilder.start()
     try:
-        # To this machine without a proxy, whatever the environment says.
-        places = {**os.environ, "ADDRESS": running.url, "TOKEN": running.token, "no_proxy": "127.0.0.1"}
         said = [
-            subprocess.run(
-                command.replace("curl", "curl --silent --fail", 1),
-                shell=True,
-                cwd=tmp_path,
-                env=places,
-                check=True,
-                capture_output=True,
-                text=True,
-            ).stdout
-            for command in commands
+            run_curl(line, tmp_path, ADDRESS=running.url, TOKEN=running.token)
+            for line in lines_of("docs/how-to/ask-a-table-builder.md", "curl")
         ]
     finally:
         running.stop()

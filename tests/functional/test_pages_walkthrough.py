@@ -11,23 +11,24 @@ from tabulary.builder.configuration import read_service_file
 from tabulary.builder.opening import open_service
 from tabulary.cli.app import run
 from tests.browsers import chromium_browser, window
+from tests.pages import blocks, lines_of, read, run_curl
 from tests.serving import served
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tutorial" / "open-a-dataset.md").read_text(encoding="utf-8")
+PAGE = "docs/tutorial/open-a-dataset.md"
 
 
 def test_a_custodian_opens_a_dataset_and_a_reader_answers_a_question(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (service_file,) = re.findall(r"^```toml\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-    make, check, init, serve = re.findall(r"^tabulary (.*)$", PAGE, flags=re.MULTILINE)
-    assert run(make.split()) == 0
+    (service_file,) = blocks(PAGE, "toml")
+    make, check, init, serve = (line.split()[1:] for line in lines_of(PAGE, "tabulary"))
+    assert run(make) == 0
     Path("service.toml").write_text(service_file, encoding="utf-8")
-    assert run(check.split()) == 0
+    assert run(check) == 0
     assert re.search(r"6\.9.*region sex employment", capsys.readouterr().out)
-    assert run(init.split()) == 0
+    assert run(init) == 0
     (token,) = re.findall(r"tab_\w+", capsys.readouterr().out)
     # Served in this process; the command itself is tested elsewhere.
-    assert serve == "serve service.toml"
+    assert serve == ["serve", "service.toml"]
     with (
         served(open_service(read_service_file("service.toml"))) as address,
         chromium_browser() as browser,
@@ -38,10 +39,11 @@ def test_a_custodian_opens_a_dataset_and_a_reader_answers_a_question(tmp_path, m
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("main")).to_contain_text("Fingerprint of the key")
-        (call,) = re.findall(r"^curl '(.*)'$", PAGE, flags=re.MULTILINE)
-        assert page.request.get(call.replace("http://127.0.0.1:8000", address)).ok
+        (call,) = lines_of(PAGE, "curl")
+        said = run_curl(call.replace("http://127.0.0.1:8000", address), tmp_path)
+        assert said.startswith("employment,sex,count,")
     assert _unemployed_in_london("people.parquet") == {"female": 194, "male": 252}
-    assert "The true numbers are 194 and 252" in PAGE
+    assert "The true numbers are 194 and 252" in read(PAGE)
 
 
 def _reader(page):

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.cli.app import run
+from tests.pages import blocks, lines_of
 
 CENSUS = ["perturb", "--dataset", "uk-census"]
 
@@ -359,14 +359,13 @@ def test_without_a_ledger_the_custodian_is_told(custody, capsys):
 
 
 def test_the_commands_of_the_page_do_what_it_says(here, capsys):
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "perturb-a-table.md"
-    text = page.read_text(encoding="utf-8")
-    (here / "census.toml").write_text(re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1])
+    page = "docs/how-to/perturb-a-table.md"
+    (here / "census.toml").write_text(blocks(page, "toml")[0])
     (here / "people.csv").write_text("sex,age_in_years\n" + "F,3\nM,40\nF,70\nM,20\n" * 50)
-    commands = re.findall(r"^tabulary (.*)$", text, re.MULTILINE)
+    commands = lines_of(page, "tabulary")
     assert len(commands) == 6
     for command in commands:
-        assert run(command.split()) == 0, command
+        assert run(command.split()[1:]) == 0, command
     assert {path.name for path in here.iterdir()} >= {"risk-utility", "perturbed-2026", "additive-2026"}
     with tb.Ledger.open(here / "ledger.sqlite", read_only=True) as ledger:
         assert ledger.account("people").spent() == tb.PureDP(2)

@@ -3,12 +3,12 @@
 import http.client
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -17,15 +17,10 @@ from tabulary.builder.configuration import read_service_file
 from tabulary.builder.serving import PlaceFormatter
 from tabulary.builder.state import State
 from tabulary.cli.app import run
+from tests.pages import blocks, lines_of, run_curl
 from tests.services import Ask, ServerProcess, has_ended, table_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-table-builder.md"
-
-
-def _blocks(language):
-    parts = re.split(r"^```(\w*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    fences = list(zip(parts[1::2], parts[2::2], strict=True))
-    return [text for name, text in fences[::2] if name == language]
+PAGE = "docs/how-to/run-a-table-builder.md"
 
 
 @pytest.fixture
@@ -34,7 +29,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     people = "sex,age_in_years,job\n" + "F,3,0\nM,40,1\nF,70,0\nM,20,\n" * 50
     (tmp_path / "people.csv").write_text(people)
-    text = _blocks("toml")[0].replace(
+    text = blocks(PAGE, "toml")[0].replace(
         "[dataset.census.tables]",
         '[dataset.census.mechanism]\nreconstruct = "none"\n\n[dataset.census.tables]',
     )
@@ -152,11 +147,9 @@ def test_without_the_packages_of_a_service_the_command_says_how_to_install_them(
 
 
 def test_tokens_are_made_listed_and_taken_back(ready, capsys):
-    block = next(text for text in _blocks("") if "tabulary token add" in text)
+    (block,) = (text for text in blocks(PAGE, "sh") if "tabulary token add" in text)
     for line in block.splitlines():
-        arguments = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', line)]
-        assert arguments[0] == "tabulary"
-        assert run(arguments[1:]) == 0, line
+        assert run(shlex.split(line)[1:]) == 0, line
     said = capsys.readouterr().out
     (text,) = re.findall(r"tab_\w+", said)
     assert "Ada Lovelace" in said
@@ -240,6 +233,16 @@ def test_a_service_with_workers_answers_keeps_quiet_and_stops_when_a_worker_cann
     assert len(_entries(ready)) == 1
 
 
+def test_what_the_page_asks_of_its_service_is_answered(ready):
+    *_, serve = (line for line in lines_of(PAGE, "tabulary") if line.startswith("tabulary serve"))
+    (ask,) = lines_of(PAGE, "curl")
+    assert serve == "tabulary serve service.toml"
+    with ServerProcess(ready / "service.toml", workers=1) as server:
+        said = run_curl(ask.replace(":8000/", f":{server.port}/"), ready)
+    assert said.startswith("sex,age,count,")
+    assert len(said.splitlines()) == 1 + 6
+
+
 def _demonstration(temporary):
     return subprocess.Popen(
         [sys.executable, "-m", "tabulary", "serve", "--demo", "--port", "0"],
@@ -274,7 +277,7 @@ def test_a_demonstration_prints_an_address_answers_and_leaves_nothing_behind(tmp
 
 
 def test_the_service_file_of_the_page_is_complete_and_its_second_one_goes_with_it(folder, monkeypatch):
-    whole, databases = _blocks("toml")
+    whole, databases = blocks(PAGE, "toml")
     assert read_service_file(folder / "service.toml").datasets["census"].universe.order == 2
     changed = whole[whole.index("[key]") :]
     (folder / "shared.toml").write_text(f"{databases}\n{changed}")

@@ -252,7 +252,7 @@ def _stated(table: ReleasedTable) -> NoiseLaw:
         raise InvalidNoise(
             "This table was made non-negative, rounded or shrunk after the noise was added, and the law of what "
             "that leaves is not known in a form a test can use. Ask its publisher for a release with "
-            "reconstruct = 'none', which costs no more privacy, or use method='naive' and distrust it."
+            "reconstruct = 'none', which costs as much as this one did, or use method='naive' and distrust it."
         )
     covariance = getattr(errors, "covariance", None)
     if covariance is None:

@@ -4,6 +4,7 @@ import datetime
 import importlib
 import logging
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -48,7 +49,9 @@ from tabulary.errors import (
     WeightsClipped,
 )
 from tests.databases import PASSWORD
+from tests.pages import blocks
 
+PAGE = "docs/how-to/count-in-a-database.md"
 NOTHING = "Nothing was counted."
 
 SEX = Domain({"sex": ["F", "M"]})
@@ -616,6 +619,44 @@ def test_a_role_that_may_read_the_columns_and_nothing_else_is_enough(reader, pos
     finally:
         with connection(postgres_database) as there:
             there.execute("GRANT TEMPORARY ON DATABASE shared TO public")
+
+
+@pytest.fixture
+def page_database(postgres_server, postgres_database):
+    """The address of a database with the table that the how-to page names; its role is gone in the end."""
+    with connection(postgres_database) as there:
+        there.execute("CREATE SCHEMA census")
+    columns = "name TEXT, sex TEXT, years INTEGER, seen TIMESTAMPTZ"
+    write(postgres_database, "census.people", columns, [("Ada", "F", 36, "2026-05-01 12:00+00")])
+    yield postgres_database
+    with postgres_server.connect("shared") as there, suppress(psycopg.errors.UndefinedObject):
+        there.execute("DROP OWNED BY reader")
+        there.execute("DROP ROLE reader")
+
+
+def test_the_role_of_the_page_may_count_its_columns_and_the_view_of_the_page_has_types_that_are_read(
+    page_database, postgres_server
+):
+    role, view = blocks(PAGE, "sql")
+    with connection(page_database) as there:
+        there.execute(role)
+        there.execute(view)
+    (password,) = re.findall(r"PASSWORD '(.*)'", role)
+    address = f"postgresql://reader:{quote(password)}@127.0.0.1:{postgres_server.port}/shared"
+    ages = {"age": Coding("years", bins=[0, 15, 65])}
+    domain = Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"]})
+    engine = DatabaseEngine.connect(address, "census.people", domain, ages)
+    assert engine.count([("sex", "age")])["sex", "age"].tolist() == [[0, 1, 0], [0, 0, 0]]
+    names = {"sex": Coding("name")}
+    refusal(
+        UnreadableSource, lambda: DatabaseEngine.connect(address, "census.people", SEX, names), "may not read"
+    )
+    days = Domain({"sex": ["F", "M"], "seen": ["2026-05-01"]})
+    refusal(
+        InvalidColumn, lambda: DatabaseEngine.connect(page_database, "census.people", days), "column 'seen'"
+    )
+    engine = DatabaseEngine.connect(page_database, "census.people_text", days)
+    assert engine.count([("sex", "seen")])["sex", "seen"].tolist() == [[1], [0]]
 
 
 class Proxy:

@@ -29,7 +29,9 @@ from tabulary.errors import (
     UnreadableSource,
     WeightsClipped,
 )
+from tests.pages import blocks
 
+PAGE = "docs/how-to/count-on-spark.md"
 DOMAIN = Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "job": ["none", "paid", "?"]})
 CODINGS = {
     "age": Coding(column="years", bins=[0, 15, 65], unknown="drop"),
@@ -452,6 +454,24 @@ def test_a_table_that_is_not_there_is_told(spark, spark_cluster, table, said):
     told = refusal(UnreadableSource, lambda: SparkEngine.connect(spark_cluster.url, table, DOMAIN))
     assert said in told
     assert table in told
+
+
+@pytest.fixture
+def page_session(spark):
+    """The session, with the table that the how-to page names in its catalog until the end."""
+    spark.sql("CREATE DATABASE census")
+    people = pa.table({"sex": ["F", "M", "F"], "AGE_YEARS": [3, 40, None]})
+    spark.createDataFrame(people).write.saveAsTable("census.people")
+    yield spark
+    spark.sql("DROP DATABASE census CASCADE")
+
+
+def test_the_program_of_the_page_releases_the_tables_of_its_frame(page_session):
+    (program,) = (text for text in blocks(PAGE, "python") if "from_spark" in text)
+    names = {"spark": page_session}
+    exec(compile(program, PAGE, "exec"), names)
+    assert names["records"].tally([("age",)]).exact(("age",)).tolist() == [1, 1, 0]
+    assert names["release"]["sex", "age"].shape == (2, 3)
 
 
 def test_a_file_that_is_no_parquet_file_is_told(spark, spark_cluster, tmp_path):
