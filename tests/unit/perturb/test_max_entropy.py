@@ -319,7 +319,9 @@ def test_the_additive_row_is_an_exponential_of_the_square(bound, share):
 def test_at_the_variance_of_the_uniform_law_the_row_is_uniform(bound):
     table = MaxEntropy(Fraction(bound * (bound + 1), 3), bound)
     assert table.entropy(0) == pytest.approx(math.log(2 * bound + 1), rel=1e-14)
-    assert len(set(table.drawn(0).weights)) == 1
+    weights = table.drawn(0).weights
+    # The last bits of a solved program differ from one processor to another.
+    assert max(weights) - min(weights) <= 1e-14 * max(weights)
 
 
 def test_the_additive_row_is_symmetric_to_the_last_bit():
