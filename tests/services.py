@@ -6,29 +6,17 @@ import re
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlencode
 
 import psutil
 
-PATIENCE = 300.0
-"""Seconds until a condition that does not come true fails its test. Nothing waits this long on the way to success."""
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    """Return what the condition returns as soon as that is true; fail if it never is."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited in vain: {what}")
-        time.sleep(0.02)
-    return found
+from tests.waiting import PATIENCE, wait_until
 
 
 @dataclass(frozen=True)
@@ -285,14 +273,6 @@ class ServerProcess:
             children = psutil.Process(self._running().pid).children()
             return [child for child in children if not _tidies_up(child)]
         return []
-
-
-def has_ended(process: psutil.Process) -> bool:
-    """Return whether a process has ended, whether or not anybody has noticed."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def _tidies_up(process: psutil.Process) -> bool:

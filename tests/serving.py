@@ -8,7 +8,7 @@ import uvicorn
 
 from tabulary.builder.app import create_app
 from tabulary.builder.service import Service
-from tests.services import wait_until
+from tests.waiting import wait_until
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 from tabulary.core.privacy import Neighbours, PureDP
 from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
+from tests.waiting import wait_until
 
 KILLS = {"sqlite": 25, "postgresql": 10}
 COST = PureDP("1/1000000")
@@ -130,7 +131,4 @@ def test_what_the_server_acknowledged_survives_its_crash(own_postgres_server):
 
 
 def wait_for_more_than(things, number):
-    patience = time.monotonic() + 60
-    while len(things) <= number:
-        assert time.monotonic() < patience
-        time.sleep(0.005)
+    wait_until(lambda: len(things) > number, f"more than {number} debits")

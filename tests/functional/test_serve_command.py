@@ -18,7 +18,8 @@ from tabulary.builder.serving import PlaceFormatter
 from tabulary.builder.state import State
 from tabulary.cli.app import run
 from tests.pages import blocks, lines_of, run_curl
-from tests.services import Ask, ServerProcess, has_ended, table_of
+from tests.services import Ask, ServerProcess, table_of
+from tests.waiting import has_ended
 
 PAGE = "docs/how-to/run-a-table-builder.md"
 

@@ -15,7 +15,8 @@ import pytest
 import tabulary as tb
 from tabulary.cli.app import run
 from tests.databases import PASSWORD
-from tests.services import Ask, ServerProcess, has_ended, table_of, wait_until
+from tests.services import Ask, ServerProcess, table_of
+from tests.waiting import has_ended, wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.databases import PostgresServer
-from tests.services import Ask, Askers, ServerProcess, answers, has_ended, statuses, wait_until
+from tests.services import Ask, Askers, ServerProcess, answers, statuses
 from tests.towns import (
     AFFORDABLE,
     LEVELS,
@@ -25,6 +25,7 @@ from tests.towns import (
     paid_questions,
     write_town,
 )
+from tests.waiting import has_ended, wait_until
 
 REFUSED, AWAY, BROKEN = 403, 503, 0
 SINGLES, TRIPLES = ([tuple(by) for by in combinations(LEVELS, k)] for k in (1, 3))

@@ -17,6 +17,7 @@ from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
 from tabulary.errors import UnknownLevel, UnreadableSource
+from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
 DOMAIN = Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"]})
@@ -51,10 +52,10 @@ def when(condition, action):
     """Do something in another thread as soon as a condition holds."""
 
     def run():
-        patience = time.monotonic() + 120
-        while not condition() and time.monotonic() < patience:
-            time.sleep(0.02)
-        action()
+        try:
+            wait_until(condition, "what the job was to do")
+        finally:
+            action()
 
     thread = threading.Thread(target=run)
     thread.start()

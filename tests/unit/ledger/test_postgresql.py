@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 
 import psycopg
 import pytest
@@ -12,6 +11,7 @@ from tabulary.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerMissin
 from tabulary.ledger import Ledger
 from tests.databases import PASSWORD, PostgresServer
 from tests.ledgers import by_hand, fill, pay, restored
+from tests.waiting import wait_until
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
@@ -314,8 +314,7 @@ def once(account):
 def _cut_off_whoever_waits(server):
     with server.connect() as connection:
         waiting = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        while not connection.execute(waiting).fetchall():
-            time.sleep(0.01)
+        wait_until(lambda: connection.execute(waiting).fetchall(), "a debit that waits for a standby")
 
 
 def test_a_replica_shows_the_ledger_and_takes_no_debit(fragile_server):

@@ -22,6 +22,7 @@ from tabulary.studies.sparse_tables import SparseTables
 from tabulary.studies.study import Figure, Section, Summary, Task
 from tabulary.studies.suppression.study import SuppressionStudy
 from tabulary.studies.three_approaches import ThreeApproaches
+from tests.waiting import has_ended, wait_until
 
 
 def draws(lab, number, log):
@@ -74,7 +75,7 @@ def small(tmp_path):
     return Small(str(tmp_path / "log"))
 
 
-def done(study):
+def begun(study):
     return [int(line) for line in Path(study.log).read_text().split()]
 
 
@@ -119,16 +120,16 @@ def test_an_interrupted_study_goes_on_where_it_was(small, tmp_path):
         run(small, tmp_path / "out", processes=1)
     (tmp_path / "stop-2").unlink()
     run(small, tmp_path / "out", processes=1)
-    assert done(small) == [0, 1, 2, 2, 3]
+    assert begun(small) == [0, 1, 2, 2, 3]
     assert numbers(tmp_path / "out") == numbers(tmp_path / "whole")
 
 
 def test_a_finished_study_is_not_done_again_unless_asked(small, tmp_path):
     for _ in range(2):
         run(small, tmp_path / "out", processes=1)
-    assert done(small) == [0, 1, 2, 3]
+    assert begun(small) == [0, 1, 2, 3]
     run(small, tmp_path / "out", processes=1, fresh=True)
-    assert done(small) == [0, 1, 2, 3] * 2
+    assert begun(small) == [0, 1, 2, 3] * 2
 
 
 def test_an_interruption_does_not_wait_for_pieces_of_work_that_take_long(small, tmp_path):
@@ -136,13 +137,14 @@ def test_an_interruption_does_not_wait_for_pieces_of_work_that_take_long(small, 
 
     def interrupt(what, done, total):
         if done:
+            # The other process can do all the rest before this one has begun.
+            wait_until(lambda: 0 in begun(small), "the piece that takes long to begin")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(small, tmp_path / "out", processes=2, progress=interrupt)
     # Which of two threads saw a process end is chance; that it has ended is not.
     assert not [process for process in multiprocessing.active_children() if psutil.pid_exists(process.pid)]
-    assert "0" in Path(small.log).read_text().split()
     (tmp_path / "sleep-0").unlink()
     assert run(small, tmp_path / "out", processes=1).exists()
 
@@ -160,14 +162,11 @@ def test_a_study_that_is_killed_leaves_no_process_behind(small, tmp_path):
     (tmp_path / "sleep-0").touch()
     parent = multiprocessing.get_context("spawn").Process(target=run, args=(small, tmp_path / "out"))
     parent.start()
-    while not (Path(small.log).exists() and "0" in Path(small.log).read_text().split()):
-        assert parent.is_alive()
-        time.sleep(0.05)
+    wait_until(lambda: Path(small.log).exists() and 0 in begun(small), "the piece that takes long to begin")
     workers = psutil.Process(parent.pid).children(recursive=True)
     assert len(workers) >= 2
     parent.kill()
-    _, alive = psutil.wait_procs(workers, timeout=60)
-    assert not alive
+    wait_until(lambda: all(map(has_ended, workers)), "the processes to end")
 
 
 def test_half_a_line_in_the_journal_is_forgotten(small, tmp_path):
@@ -176,7 +175,7 @@ def test_half_a_line_in_the_journal_is_forgotten(small, tmp_path):
     whole, expected = journal.read_bytes(), numbers(tmp_path / "out")
     journal.write_bytes(whole[:-10])
     run(small, tmp_path / "out", processes=1)
-    assert done(small) == [0, 1, 2, 3, 3]
+    assert begun(small) == [0, 1, 2, 3, 3]
     assert journal.read_bytes() == whole
     assert numbers(tmp_path / "out") == expected
 
@@ -218,7 +217,7 @@ def test_two_processes_do_not_work_on_one_folder(small, tmp_path):
     tried = []
     run(small, tmp_path / "out", processes=1, progress=second)
     assert tried
-    assert done(small) == [0, 1, 2, 3]
+    assert begun(small) == [0, 1, 2, 3]
     # Once the first has ended, the second may.
     run(small, tmp_path / "out", processes=1, fresh=True, seed=2)
     assert not (tmp_path / "out" / "CONFIDENTIAL.txt").exists()

@@ -50,6 +50,7 @@ from tabulary.errors import (
 )
 from tests.databases import PASSWORD
 from tests.pages import blocks
+from tests.waiting import wait_until
 
 PAGE = "docs/how-to/count-in-a-database.md"
 NOTHING = "Nothing was counted."
@@ -893,11 +894,11 @@ def test_a_statement_timeout_and_a_lost_connection_leave_no_counts(slow, reader,
         engine = DatabaseEngine.connect(slow, "slow", SEX)
 
         def cut():
-            while not there.execute(
+            query = (
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%slow%' "
                 "AND state = 'active' AND pid <> pg_backend_pid()"
-            ).fetchone()[0]:
-                time.sleep(0.01)
+            )
+            wait_until(lambda: there.execute(query).fetchone()[0], "a query to cut off")
 
         cutting = threading.Thread(target=cut)
         cutting.start()
@@ -921,10 +922,7 @@ def interrupted(engine):
 def test_ctrl_c_ends_a_query_in_postgresql(slow):
     interrupted(DatabaseEngine.connect(slow, "slow", SEX))
     with connection(slow) as there:
-        patience = time.monotonic() + 10
-        while running(there) and time.monotonic() < patience:
-            time.sleep(0.01)
-        assert not running(there)
+        wait_until(lambda: not running(there), "the query to end")
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])

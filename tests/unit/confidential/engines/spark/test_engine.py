@@ -30,6 +30,7 @@ from tabulary.errors import (
     WeightsClipped,
 )
 from tests.pages import blocks
+from tests.waiting import wait_until
 
 PAGE = "docs/how-to/count-on-spark.md"
 DOMAIN = Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "job": ["none", "paid", "?"]})
@@ -335,8 +336,7 @@ def test_a_cluster_that_does_not_come_to_it_is_given_up_after_a_while(spark, fra
     occupant.start()
     try:
         # Both cores are taken.
-        while len(list(tmp_path.glob("began-*"))) < 2:
-            time.sleep(0.02)
+        wait_until(lambda: len(list(tmp_path.glob("began-*"))) == 2, "two parts that wait")
         spark.conf.set(PATIENCE, "1")
         records = Records.from_spark(frame, DOMAIN, CODINGS)
         told = refusal(UnreadableSource, lambda: records.tally(MARGINS))
