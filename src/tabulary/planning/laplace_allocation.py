@@ -19,6 +19,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -69,6 +70,13 @@ def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> d
     >>> laplace_allocation(workload, cell_weights(workload))
     {(('a', 'b'), ()): 1.0}
     """
+    return dict(_allocated(workload, tuple(weights.items())))
+
+
+# Shares do not depend on the privacy loss, so that one descent serves every ε that is compared.
+@lru_cache(maxsize=256)
+def _allocated(workload: Workload, weighted: tuple[tuple[Margin, float], ...]) -> Mapping[Part, float]:
+    weights = dict(weighted)
     candidates = _Candidates.of(workload, weights)
     found = _least_sum(candidates, candidates.total(weights))
     return completed(workload.domain, weights, rounded(candidates.shares(found)))
