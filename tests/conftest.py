@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadGroupScheduling
 
 from tests.clusters import spark, spark_cluster  # noqa: F401 - fixtures for every test
 from tests.databases import (  # noqa: F401 - fixtures for every test
@@ -18,6 +20,18 @@ from tests.databases import (  # noqa: F401 - fixtures for every test
 # The same examples on every machine, and no clock: these machines are noisy.
 settings.register_profile("tabulary", deadline=None, derandomize=True)
 settings.load_profile("tabulary")
+
+
+class _OneProcessAFile(LoadGroupScheduling):
+    """Sends the tests of a file to one process, which makes once what they share; and those of a group, as ever."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        group: str = super()._split_scope(nodeid)
+        return nodeid.split("::")[0] if group == nodeid else group
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupScheduling | None:
+    return _OneProcessAFile(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(tryfirst=True)

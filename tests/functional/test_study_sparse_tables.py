@@ -14,9 +14,6 @@ from tabulary import datasets
 from tabulary.cli.app import run
 from tabulary.studies.sparse_tables import SparseTables
 
-# In one process: what the tests look at takes long to make.
-pytestmark = pytest.mark.xdist_group("study-sparse-tables")
-
 COMMAND = ["study", "sparse-tables", "--quick"]
 
 

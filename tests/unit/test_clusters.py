@@ -17,6 +17,11 @@ from tests.waiting import PATIENCE, has_ended, wait_until
 PROJECT = Path(__file__).parents[2]
 
 
+def test_one_process_has_all_tests_of_the_cluster(request, spark_cluster):
+    # Groups can be lost without a word; then each process starts a cluster of its own.
+    assert request.node.nodeid.endswith("@spark") == request.config.getoption("loadgroup", default=False)
+
+
 def test_the_work_is_shared_by_the_executors_of_both_workers(spark, spark_cluster):
     def under_whom(batches):
         for _ in batches:

@@ -27,9 +27,6 @@ from tabulary.studies.rap.people import ADULT, MADE_UP, adult, chosen_margins, m
 from tabulary.studies.running import run
 from tabulary.studies.study import Lab
 
-# In one process: what the tests look at takes long to make.
-pytestmark = pytest.mark.xdist_group("rap-study")
-
 FITTING = Fitting(50, 40, 20)
 COLUMNS = "age,workclass,marital-status,occupation,relationship,race,sex,income>50K"
 

@@ -19,9 +19,6 @@ from tabulary.studies.running import gathered, run
 from tabulary.studies.study import Lab
 from tests.own_plans import COUNTS, compared_once, leave_undrawn, sheet, words, write_people, write_plan
 
-# In one process: what the tests look at takes long to make.
-pytestmark = pytest.mark.xdist_group("risk-utility-page")
-
 
 @pytest.fixture(autouse=True, scope="module")
 def compared():

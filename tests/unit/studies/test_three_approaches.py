@@ -19,9 +19,6 @@ from tabulary.studies.three_approaches.expected import (
 from tabulary.studies.three_approaches.measured import PROGRAM, inconsistency, measured_errors
 from tabulary.studies.three_approaches.shifts import corollary, raised
 
-# In one process: what the tests look at takes long to make.
-pytestmark = pytest.mark.xdist_group("three-approaches")
-
 LAB = Lab(1, ("three-approaches", "test"))
 
 
