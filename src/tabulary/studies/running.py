@@ -5,8 +5,8 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from importlib.metadata import version
@@ -23,6 +23,9 @@ PROCESSES = 2
 
 # Libraries that would each start a thread a core in every process.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+# Where Polars is imported, its handler of signals leaves a wait without an end asleep when Ctrl-C is pressed.
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 # Set in each process before its first piece of work.
 _shared: Any = None
@@ -106,7 +109,7 @@ def _worked(
     ):
         try:
             waiting = {pool.submit(_work, task, labs[task.key]): task.key for task in tasks}
-            for finished in as_completed(waiting):
+            for finished in _completed(waiting):
                 try:
                     found = finished.result()
                 except PublicError as problem:
@@ -129,6 +132,14 @@ def _worked(
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _completed(waiting: Iterable[Future[Sheets]]) -> Iterator[Future[Sheets]]:
+    """Yield what is done as soon as it is."""
+    pending = set(waiting)
+    while pending:
+        finished, pending = wait(pending, _SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED)
+        yield from finished
 
 
 def _complain(failed: Mapping[str, PublicError]) -> None:

@@ -2,6 +2,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -147,6 +148,26 @@ def test_an_interruption_does_not_wait_for_pieces_of_work_that_take_long(small, 
     assert not [process for process in multiprocessing.active_children() if psutil.pid_exists(process.pid)]
     (tmp_path / "sleep-0").unlink()
     assert run(small, tmp_path / "out", processes=1).exists()
+
+
+def test_ctrl_c_ends_a_study_while_every_process_is_at_work(small, tmp_path):
+    import polars  # noqa: F401 - its handler of signals leaves a wait without an end asleep
+
+    for number in range(small.pieces):
+        (tmp_path / f"sleep-{number}").touch()
+
+    def press():
+        wait_until(lambda: Path(small.log).exists() and len(begun(small)) == 2, "both processes to work")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(small, tmp_path / "out", processes=2)
+    pressing.join()
+    # A piece of work takes ten minutes.
+    assert time.monotonic() - start < 300
 
 
 def test_a_process_that_is_killed_loses_its_own_work_only(small, tmp_path):

@@ -1,7 +1,7 @@
 """Where a table of records is kept, and how it is asked: the ports, and what all of them share."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -24,6 +24,8 @@ Answer = tuple[NDArray[np.int64], NDArray[np.int64]]
 """The keys and the numbers of one answer: whole numbers, whatever was asked. Confidential."""
 
 _BATCH_ROWS = 1 << 16
+# Where Polars is imported, its handler of signals leaves a wait without an end asleep when Ctrl-C is pressed.
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 _T = TypeVar("_T")
 
@@ -177,6 +179,8 @@ def interruptible(action: Callable[[], _T], interrupt: Callable[[], None]) -> _T
     with ThreadPoolExecutor(1, thread_name_prefix="tabulary-query") as pool:
         running = pool.submit(action)
         try:
+            while not running.done():
+                wait((running,), timeout=_SECONDS_BETWEEN_LOOKS)
             return running.result()
         except BaseException:
             # Of no consequence where it has ended already.

@@ -909,7 +909,9 @@ def test_a_statement_timeout_and_a_lost_connection_leave_no_counts(slow, reader,
 
 
 def interrupted(engine):
-    """Count, and press Ctrl-C when it has begun."""
+    """Count, and press Ctrl-C when it has begun, in a process where Polars has a handler of its own for that."""
+    import polars  # noqa: F401 - for its handler
+
     pressed = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
     pressed.start()
     start = time.monotonic()
