@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo demo-spark serve test lint audit bench browser java docs pictures clean help
+.PHONY: demo demo-spark serve test lint audit bench browser java rscript docs pictures clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -76,6 +76,14 @@ java:
 	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends openjdk-17-jre-headless; } \
 		|| echo "Java could not be installed; Spark needs version 17 or newer: sudo apt-get install --yes openjdk-17-jre-headless"
 
+# What a report tells readers who use R is run by R: the one that is here, or Debian's where it can be installed.
+rscript:
+	@command -v Rscript >/dev/null && exit 0; \
+	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
+	echo "Installing R ..."; \
+	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends r-base-core; } \
+		|| echo "R could not be installed; the tests of the report need it: sudo apt-get install --yes r-base-core"
+
 lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -85,7 +93,7 @@ lint: $(VENV)/test
 # Two processes share the cores already; a thread a core in each would only get in the way.
 test audit: export OPENBLAS_NUM_THREADS ?= 1
 
-test: lint browser java
+test: lint browser java rscript
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not audit"
 
 audit: $(VENV)/test java

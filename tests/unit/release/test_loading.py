@@ -1,10 +1,14 @@
+import os
 import re
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
 
 from tabulary.core.domain import Domain
 from tabulary.release.loading import snippets
+from tabulary.release.table import column_names
 from tests.unit.release.releases import PEOPLE, a_release
 
 # Labels and names that a careless reader of the file would spoil.
@@ -46,6 +50,57 @@ def test_every_piece_of_python_runs_as_it_stands_and_reads_the_same_table(
         pd.testing.assert_frame_equal(frame, frames[0], check_dtype=False, check_index_type=False)
     # A label is never a missing value, and keeps its zeros.
     assert not frames[1].isna().any().any()
+
+
+@pytest.mark.parametrize(
+    ("domain", "margins"),
+    [
+        (PEOPLE, "[sex][age job]"),
+        (PEOPLE, "[sex]"),
+        (PEOPLE, "[]"),
+        (AWKWARD, AWKWARD_WORK),
+        (AWKWARD, '[count "größe \\ $x"]'),
+    ],
+)
+def test_r_reads_what_pandas_reads_and_shows_the_same_counts(domain, margins, tmp_path, monkeypatch):
+    release = a_release(domain, margins, mechanism="margins")
+    pieces = in_folder(release, tmp_path, monkeypatch)
+    from_csv, from_parquet = (piece.code for piece in pieces if piece.language == "r")
+    reading, _, above = from_csv.rpartition("\n")
+    # R's arrow is in few systems' packages; what is done with the table is the same for both.
+    shown = from_parquet.partition("\n")[2].splitlines()
+    wanted = [f"nrow({above.partition('  #')[0]})", *(f"sum({line})" for line in shown)]
+    said = r_says(
+        f"{reading}\nwrite.csv(table, 'read.csv', row.names = FALSE)\n"
+        + "\n".join(f"cat({each}, '\\n')" for each in wanted)
+    )
+    margin = next((m for m in release.margins if len(m) == 2), release.margins[0])
+    columns = [*margin, *column_names(margin)]
+    read = pd.read_csv("read.csv", dtype=dict.fromkeys(margin, str), keep_default_na=False)
+    expected = release[margin].to_pandas().astype(dict.fromkeys(margin, str))
+    assert list(read.columns) == columns
+    pd.testing.assert_frame_equal(read, expected, check_dtype=False)
+    above_zero = (expected[columns[-2]] > 0).sum()
+    totals = [expected[column].sum() for column in columns[-4:-2]]
+    assert [float(line) for line in said.splitlines()] == pytest.approx([above_zero, *totals], rel=1e-5)
+
+
+def r_says(code):
+    """Return what R prints for a piece of code, in the folder of the release."""
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip(
+            "no Rscript, and what R is told is run by R. Install it: sudo apt-get install --yes r-base-core"
+        )
+    told = subprocess.run(
+        [program, "--vanilla", "-"],
+        input=code,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+    )
+    assert told.returncode == 0, told.stderr
+    return told.stdout
 
 
 def test_every_piece_of_r_names_the_files_and_the_columns_that_there_are(tmp_path, monkeypatch):
