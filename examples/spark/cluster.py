@@ -302,7 +302,9 @@ class _Daemon:
     @property
     def running(self) -> bool:
         """Whether the process has not ended."""
-        return self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
+        return False
 
     def children(self) -> list[psutil.Process]:
         """Return what the process has started and not seen the end of."""

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -35,13 +36,12 @@ def test_the_work_is_shared_by_the_executors_of_both_workers(spark, spark_cluste
 
 def test_nothing_of_a_cluster_listens_beyond_this_machine(spark, spark_cluster):
     spark.range(4, numPartitions=4).mapInArrow(_unchanged, "id long").toArrow()
-    mine = psutil.Process().children(recursive=True)
     # A driver, a master, two workers and their executors.
-    assert sum(each.name() == "java" for each in mine) == 6
+    wait_until(lambda: _of_mine(psutil.Process.name).count("java") == 6, "six processes of Java")
     listening = [
         connection.laddr.ip
-        for each in mine
-        for connection in each.net_connections("inet")
+        for connections in _of_mine(psutil.Process.net_connections)
+        for connection in connections
         if connection.status == psutil.CONN_LISTEN
     ]
     assert listening
@@ -100,11 +100,11 @@ def test_a_process_has_one_session(spark, spark_cluster):
 @pytest.mark.audit
 def test_a_worker_that_is_killed_leaves_the_others(tmp_path):
     with LocalCluster(workers=2, folder=tmp_path) as cluster:
-        process = psutil.Process(cluster.kill_worker())
+        killed = cluster.kill_worker()
+        wait_until(lambda: not psutil.pid_exists(killed), "the worker to end")
         wait_until(lambda: cluster.registered == 1, "the master to notice")
         with pytest.raises(ClusterFailed, match="a session starts them"):
             cluster.kill_executor()
-    assert has_ended(process)
     # A folder that was given stays, with all that was written.
     assert "Registering worker" in cluster.logs()
 
@@ -159,6 +159,15 @@ def _java(home, said):
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
     program.chmod(0o755)
+
+
+def _of_mine(told):
+    """Return what is told of each process that this one has started and that does not end meanwhile."""
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found.append(told(each))
+    return found
 
 
 def _unchanged(batches):
