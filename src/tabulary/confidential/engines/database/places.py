@@ -1,9 +1,10 @@
 """Where a table of records is kept, and how it is asked: the ports, and what all of them share."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from threading import Event, Thread
 from typing import Any, Protocol, TypeVar
 
 import ibis
@@ -175,17 +176,34 @@ def first_of(signs: dict[str, str], text: str, otherwise: str) -> str:
 
 
 def interruptible(action: Callable[[], _T], interrupt: Callable[[], None]) -> _T:
-    """Return what the action returns, which is done in a thread of its own, so that Ctrl-C ends the wait for it."""
-    with ThreadPoolExecutor(1, thread_name_prefix="tabulary-query") as pool:
-        running = pool.submit(action)
+    """Return what the action returns, which is done in a thread of its own, so that Ctrl-C ends it at any moment."""
+    outcome: Future[_T] = Future()
+    begin = Event()
+
+    def run() -> None:
+        begin.wait()
+        if not outcome.set_running_or_notify_cancel():
+            return
         try:
-            while not running.done():
-                wait((running,), timeout=_SECONDS_BETWEEN_LOOKS)
-            return running.result()
-        except BaseException:
-            # Of no consequence where it has ended already.
+            outcome.set_result(action())
+        except BaseException as problem:
+            outcome.set_exception(problem)
+
+    try:
+        Thread(target=run, name="tabulary-query", daemon=True).start()
+        begin.set()
+        while not outcome.done():
+            wait((outcome,), timeout=_SECONDS_BETWEEN_LOOKS)
+        return outcome.result()
+    except BaseException:
+        # What has not begun never will; what has is asked to end until it does, for a query that is not yet at work
+        # is not interrupted.
+        outcome.cancel()
+        begin.set()
+        while not outcome.done():
             interrupt()
-            raise
+            wait((outcome,), timeout=_SECONDS_BETWEEN_LOOKS)
+        raise
 
 
 def fetched(cursor: Any) -> Answer:

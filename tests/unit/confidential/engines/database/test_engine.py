@@ -10,7 +10,6 @@ import socket
 import sqlite3
 import sys
 import threading
-import time
 import traceback
 import warnings
 from contextlib import closing, contextmanager, suppress
@@ -32,7 +31,7 @@ from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.engines.database import elsewhere as elsewhere_module
 from tabulary.confidential.engines.database import engine as module
 from tabulary.confidential.engines.database.engine import DatabaseEngine
-from tabulary.confidential.engines.database.places import Column, Relation
+from tabulary.confidential.engines.database.places import Column, Relation, interruptible
 from tabulary.confidential.engines.database.postgres import Postgres
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
@@ -908,22 +907,24 @@ def test_a_statement_timeout_and_a_lost_connection_leave_no_counts(slow, reader,
         cutting.join()
 
 
-def interrupted(engine):
+def interrupted(engine, begun):
     """Count, and press Ctrl-C when it has begun, in a process where Polars has a handler of its own for that."""
     import polars  # noqa: F401 - for its handler
 
-    pressed = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
-    pressed.start()
-    start = time.monotonic()
+    def press():
+        wait_until(begun, "the query to begin")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
     with pytest.raises(KeyboardInterrupt):
         engine.count([("sex",)])
-    pressed.join()
-    assert time.monotonic() - start < 20
+    pressing.join()
 
 
 def test_ctrl_c_ends_a_query_in_postgresql(slow):
-    interrupted(DatabaseEngine.connect(slow, "slow", SEX))
     with connection(slow) as there:
+        interrupted(DatabaseEngine.connect(slow, "slow", SEX), lambda: running(there))
         wait_until(lambda: not running(there), "the query to end")
 
 
@@ -938,9 +939,52 @@ def test_ctrl_c_ends_a_query_in_this_process(kind, tmp_path):
     write(url, "people", "sex TEXT", [("F",)])
     with connection(url) as there:
         there.execute(f"CREATE VIEW slow AS {endless}")
-    interrupted(DatabaseEngine.connect(url, "slow", SEX))
+    asked = "tabulary-query"
+    interrupted(
+        DatabaseEngine.connect(url, "slow", SEX),
+        lambda: any(thread.name.startswith(asked) for thread in threading.enumerate()),
+    )
     with connection(url) as there:
         there.execute("DROP VIEW slow")
+
+
+def test_a_query_is_asked_to_end_until_it_does(monkeypatch):
+    begun, ended, asked = threading.Event(), threading.Event(), []
+
+    def query():
+        begun.set()
+        ended.wait()
+
+    def interrupt():
+        # Too early, the first time.
+        asked.append(begun.is_set())
+        if len(asked) == 2:
+            ended.set()
+
+    def pressed(*_, **__):
+        begun.wait()
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tabulary.confidential.engines.database.places.wait", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(query, interrupt)
+    assert asked == [True, True]
+
+
+def test_a_query_that_has_not_begun_when_ctrl_c_is_pressed_never_does(monkeypatch):
+    class Pressed(threading.Thread):
+        def start(self):
+            super().start()
+            started.append(self)
+            raise KeyboardInterrupt
+
+    started, asked = [], []
+    monkeypatch.setattr("tabulary.confidential.engines.database.places.Thread", Pressed)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(lambda: asked.append("query"), lambda: asked.append("interrupt"))
+    started[0].join()
+    assert asked == []
 
 
 # ---------------------------------------------------------------------------- any other database
