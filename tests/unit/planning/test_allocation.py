@@ -376,3 +376,15 @@ def test_an_attribute_of_one_level_leaves_everything_measured(allocate):
     assert set(variances) >= set(workload.closure().margins)
     assert all(v == 0 for s, v in variances.items() if "one" in s)
     assert margin_variance(domain, variances, ("a", "one")) == margin_variance(domain, variances, ("a",))
+
+
+def test_another_epsilon_takes_no_other_descent_and_nobody_can_change_what_is_kept(monkeypatch):
+    domain = tb.Domain({"once": "ab", "only": "xyz"})
+    work = tb.Workload(domain, [("once",), ("only",), ("once", "only")])
+    shares = laplace_allocation(work, cell_weights(work))
+    kept = dict(shares)
+    shares.clear()
+    monkeypatch.setattr("tabulary.planning.laplace_allocation._least_sum", None)
+    assert laplace_allocation(work, cell_weights(work)) == kept
+    plans = [tb.plan(domain, work, privacy=tb.PureDP(epsilon), mechanism="residual") for epsilon in (1, 2)]
+    assert plans[0].mechanism == plans[1].mechanism == "residual"
