@@ -185,7 +185,8 @@ def debit_together(
 
 
 def _same_debit(entry: Entry, cost: Privacy, neighbours: Neighbours) -> Entry:
-    if (entry.cost, entry.neighbours) != (cost, neighbours):
+    # An account promises something about sources: what is counted of them is the plan's own affair.
+    if (entry.cost, entry.neighbours) != (cost, neighbours.raw):
         raise LedgerError(
             f"the plan was paid for with {entry.cost} ({entry.neighbours}) and now costs {cost} ({neighbours}), but "
             f"the digest of a plan stands for one cost. Give the new plan a digest of its own. {UNSPENT}"

@@ -88,14 +88,22 @@ def _promise(subject: str, privacy: Privacy, neighbours: Neighbours) -> Promise:
         "That nothing can be learned. What these tables say about groups, they say about their members too, "
         "whether or not any one of them is in the data.",
         f"That other releases from the same records come free. {joint}",
-        *(
-            ["That the number of records is hidden. With 'replace' neighbours it is public."]
-            if neighbours.relation == "replace"
-            else []
-        ),
+        *_public_number(neighbours),
         "That every number is close to the truth. Each comes with its own error, below.",
     )
     return Promise(f"{subject} {kind}", meaning, _protected(neighbours), conditions, not_promised)
+
+
+def _public_number(neighbours: Neighbours) -> tuple[str, ...]:
+    """Return what is said of the number of records where that of the source is public."""
+    if neighbours.total_is_public:
+        return ("That the number of records is hidden. With 'replace' neighbours it is public.",)
+    if neighbours.may_drop:
+        return (
+            "That the number of records in the source is hidden. With 'replace' neighbours it is public. How many of "
+            "them were counted is protected: records with an unknown value are dropped, so the total has noise too.",
+        )
+    return ()
 
 
 def exact_interactions(plan: Plan) -> dict[Margin, int]:

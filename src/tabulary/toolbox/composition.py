@@ -48,7 +48,7 @@ def parallel(parts: Iterable[Privacy], *, neighbours: Relation | Neighbours = "a
     ε = 0.75
     """
     near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
-    touched = near.records * (1 if near.relation == "add-remove" else 2)
+    touched = near.records * near.moved
     spent = list(parts)
     # Refuses an empty list, and parts that have no common currency.
     everything = compose(spent)

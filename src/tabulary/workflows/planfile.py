@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tabulary.confidential.coding import Coding
+from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.records import Records
 from tabulary.confidential.sources import Source
 from tabulary.core.domain import MAX_CELLS, Domain
@@ -66,7 +67,8 @@ def read_plan_file(path: Path) -> PlanFile:
     top.done()
 
     domain, codings = read_domain(attributes, zeros)
-    privacy, neighbours = read_privacy(privacy_section)
+    privacy, promised = read_privacy(privacy_section)
+    neighbours = located(privacy_section.name, lambda: counted_neighbours(promised, dropping(codings)))
     work, max_cells = _workload(tables, domain)
     options = _mechanism(mechanism)
     named = output.take("formats", list, default=list(ALWAYS))

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.table import Table
@@ -140,4 +141,5 @@ def _count(data: Records | Table, plan: Plan, progress: Progress | None) -> Tall
         raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
     if isinstance(data, Table):
         return Tally.from_table(data, plan.counted)
+    refuse_public_total(plan.neighbours, data.drops)
     return data.tally(plan.counted, progress=progress)

@@ -20,6 +20,7 @@ from typing import Self
 
 import numpy as np
 
+from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tallies import TallyCache
 from tabulary.core.domain import Domain, Margin
@@ -111,7 +112,8 @@ class FixedAnswers:
         entries = account.entries()
         edition.refuse_changed_records(entries)
         tell("planning", 0, 0)
-        declared = _Declared(universe, privacy, _relation(neighbours), way, about)
+        relation = counted_neighbours(_relation(neighbours), records.drops)
+        declared = _Declared(universe, privacy, relation, way, about)
         planned = declared.plan() if kept is None else declared.kept_plan(kept, edition, secret)
         digest = planned.digest()
         edition.refuse_another_plan(entries, digest)

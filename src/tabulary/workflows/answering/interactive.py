@@ -17,6 +17,7 @@ between debit and answer, and on a second server. Nothing is promised against wh
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tallies import MEMORY_BYTES, TallyCache
 from tabulary.confidential.tally import Tally
@@ -91,7 +92,7 @@ class InteractiveAnswers:
         self._account = account
         self._secret = secret
         self._edition = edition
-        self._promise = keyed_promise(account.budget, account.neighbours)
+        self._promise = keyed_promise(account.budget, neighbours)
         # What the ledger was once seen to have paid for stays paid for: its entries are never taken back.
         self._paid: set[Margin] = set()
         self._noisy: BoundedCache[Margin, np.int64] = BoundedCache(memory_bytes)
@@ -126,7 +127,8 @@ class InteractiveAnswers:
                 "each. Nothing was counted. Open the records without weights."
             )
         # A price that can be planned for and counted in the account's unit is found out now, not by the first asker.
-        relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+        promised = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+        relation = counted_neighbours(promised, records.drops)
         account.can_afford(cost, relation)
         edition = Edition(dataset, version, records.fingerprint(records_key(secret)), key_fingerprint(secret))
         entries = account.entries()
@@ -261,7 +263,7 @@ class InteractiveAnswers:
     def _measured(self, wanted: Plan) -> NDArray[np.int64]:
         """Return the noisy counts of a question that has been paid for."""
         named = _margin_of(wanted)
-        tally = Tally(self.domain, {named: self._tallies.exact(named)})
+        tally = Tally(self.domain, {named: self._tallies.exact(named)}, drops=self._tallies.drops)
         key = self._edition.noise_key(self._secret, wanted.digest())
         (values,) = measure(tally, wanted, ExactSampler(KeyedEntropy(key))).values
         return values
