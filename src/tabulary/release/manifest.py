@@ -107,7 +107,7 @@ def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dic
         **imprint.describe(),
         "plan": plan.describe(),
         "plan_digest": plan.digest(),
-        "promise": promise_of(plan, exact_as_tables=not imprint.interactions).describe(),
+        "promise": promise_of(plan).describe(),
         "confidence": CONFIDENCE,
         "expected_errors": [
             {
