@@ -51,9 +51,7 @@ class Account:
     @classmethod
     def from_row(cls, row: Stored, ledger: str, storage: Storage, witnesses: Witnesses) -> "Account":
         """Return the account that a row of `storage` holds."""
-        return cls(
-            row["name"], budget_of(row), neighbours_of(row), row["digest"], ledger, storage, witnesses
-        )
+        return cls(row["name"], budget_of(row), neighbours_of(row), row["digest"], ledger, storage, witnesses)
 
     def balance(self) -> Balance:
         """Return what the account may spend, has spent and has left, to the last digit."""

@@ -87,8 +87,9 @@ def lacking_heads(connection: Connection, kept: Iterable[Head]) -> list[Head]:
 
     Most heads that are kept are the ends of their chains: these are read at once. Each of the others takes a look.
     """
-    ends = {Head(**row) for row in each(connection, select(schema.heads))}
-    return [head for head in kept if head not in ends and _digest_at(connection, head) != head.digest]
+    wanted = list(kept)
+    ends = {Head(**row) for row in each(connection, select(schema.heads))} if wanted else ()
+    return [head for head in wanted if head not in ends and _digest_at(connection, head) != head.digest]
 
 
 def _digest_at(connection: Connection, head: Head) -> str | None:

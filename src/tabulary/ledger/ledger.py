@@ -28,7 +28,7 @@ from tabulary.ledger.rows import (
 )
 from tabulary.ledger.sqlite import SQLiteStorage
 from tabulary.ledger.storage import UNSPENT, Storage
-from tabulary.ledger.witness import Witness, WitnessFile, Witnesses
+from tabulary.ledger.witness import Witness, Witnesses, WitnessFile
 from tabulary.ledger.words import refuse_other_than, refuse_unprintable
 
 # Long enough for a queue of debits on a slow disk, short enough to notice a process that hangs with the lock.

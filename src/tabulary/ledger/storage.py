@@ -19,7 +19,9 @@ from tabulary.ledger.chain import Behind, Unsound
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
-_NEWEST_COPY = "Put the newest copy back. If that is lost, stop: what was spent since is missing from this one."
+_NEWEST_COPY = (
+    "Put the newest copy back. If that is lost, stop: what was spent since is missing from this one."
+)
 
 
 @dataclass(frozen=True)

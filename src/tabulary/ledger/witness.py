@@ -99,7 +99,7 @@ class WitnessFile:
         """Return the newest head of each account; reads what was added since the last time."""
         with self._reading:
             try:
-                _refuse_other_files(os.stat(self._path))
+                _refuse_other_files(self._path.stat())
                 with self._path.open("rb") as file:
                     self._read(file)
             except OSError as error:
@@ -196,5 +196,3 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
