@@ -112,7 +112,7 @@ def check(
             )
             _refuse_older(book, place, known)
             for head in known:
-                _say(place, f"the ledger holds entry {head.entries:,} of account {head.account!r}.")
+                _say(place, f"the ledger holds account {head.account!r} at {head.entries:,} entries.")
         for head in heads:
             output.print(f"Head: {head}", markup=False, soft_wrap=True)
 
