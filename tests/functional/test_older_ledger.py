@@ -86,7 +86,11 @@ def test_the_books_are_checked_against_releases_and_witnesses(folder, capsys):
     assert run(command) == 0
     found = said(capsys)
     assert "1 accounts, 2 entries; every page, chain and sum holds" in found
-    for words in ("first: the ledger holds account 'people' at 1", "second: the ledger", "heads.txt: the ledger"):
+    for words in (
+        "first: the ledger holds account 'people' at 1",
+        "second: the ledger",
+        "heads.txt: the ledger",
+    ):
         assert words in found
     assert f"Head: {entries(folder)[-1].head}" in found
     assert run(["ledger", "check", "ledger.sqlite"]) == 0
@@ -96,7 +100,9 @@ def test_the_books_are_checked_against_releases_and_witnesses(folder, capsys):
 def test_a_check_refuses_an_older_copy_and_names_who_knows_better(older, capsys, known):
     assert run(["ledger", "check", "ledger.sqlite", "--against", "first"]) == 0
     assert run(["ledger", "check", "ledger.sqlite", "--against", "first", "--against", known]) == 2
-    assert f"does not hold entry 2 of account 'people', which {known} knows: it is an older copy" in said(capsys)
+    assert f"does not hold entry 2 of account 'people', which {known} knows: it is an older copy" in said(
+        capsys
+    )
 
 
 def test_a_ledger_in_postgresql_is_checked_in_the_same_way(database, tmp_path, capsys):
@@ -159,7 +165,17 @@ def test_a_witness_without_a_ledger_is_refused(folder, capsys):
 
 
 def test_a_ledger_and_its_witness_are_begun_together(folder, capsys):
-    command = ["ledger", "create", "new.sqlite", "--account", "people", "--epsilon", "1", "--witness", "new.txt"]
+    command = [
+        "ledger",
+        "create",
+        "new.sqlite",
+        "--account",
+        "people",
+        "--epsilon",
+        "1",
+        "--witness",
+        "new.txt",
+    ]
     assert run(command) == 0
     assert release("first", "--ledger", "new.sqlite", "--account", "people", "--witness", "new.txt") == 0
     assert "There was no witness" not in said(capsys)
@@ -175,7 +191,9 @@ def test_what_cannot_be_compared_is_an_error_and_not_a_pass(folder, capsys):
     assert run(["ledger", "check", "ledger.sqlite", "--against", "unpaid"]) == 2
     assert "unpaid: no ledger paid for this release" in said(capsys)
     assert run(["ledger", "create", "other.sqlite", "--account", "people", "--epsilon", "1"]) == 0
-    assert release("elsewhere", "--ledger", "other.sqlite", "--account", "people", "--witness", "other.txt") == 0
+    assert (
+        release("elsewhere", "--ledger", "other.sqlite", "--account", "people", "--witness", "other.txt") == 0
+    )
     for name, words in (
         ("elsewhere", "another ledger"),
         ("other.txt", "that of another ledger"),

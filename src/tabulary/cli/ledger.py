@@ -82,10 +82,10 @@ def check(
     where: Place,
     against: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RELEASE", help="A release folder or a witness file whose heads it must hold."),
+        typer.Option(help="A release folder or a witness file whose heads it must hold."),
     ] = None,
     more: Annotated[
-        list[Path] | None, typer.Argument(metavar="[RELEASE]...", help="More of them.", show_default=False)
+        list[Path] | None, typer.Argument(metavar="RELEASE", help="More of them.", show_default=False)
     ] = None,
 ) -> None:
     """Walk the whole ledger: every page, chain and sum. Refuse one that is older than what releases know of it.

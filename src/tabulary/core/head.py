@@ -11,6 +11,7 @@ _IDENTITY = re.compile(r"[0-9a-f]{32}")
 _LINE = re.compile(r"(0|[1-9][0-9]{0,17}) ([0-9a-f]{64}) (.+)")
 _MOST_ENTRIES = 10**18
 _LONGEST_NAME = 200
+_NO_RECEIPT = "the receipt of a ledger has its identity, an account, the number of its entries and a digest."
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,15 @@ class Receipt:
     ledger: str
     head: Head
 
+    def __post_init__(self) -> None:
+        if not (
+            _IDENTITY.fullmatch(self.ledger)
+            and _DIGEST.fullmatch(self.head.digest)
+            and 1 <= self.head.entries < _MOST_ENTRIES
+            and _is_name(self.head.account)
+        ):
+            raise LedgerError(_NO_RECEIPT)
+
     def describe(self) -> dict[str, Any]:
         """Return the receipt as a field of a manifest; the inverse of `from_description`."""
         return {
@@ -77,18 +87,9 @@ class Receipt:
                 "entries": int(entries),
                 "digest": str(digest),
                 **rest,
-            } if (
-                not rest
-                and not isinstance(entries, bool)
-                and 1 <= entries < _MOST_ENTRIES
-                and _IDENTITY.fullmatch(ledger)
-                and _DIGEST.fullmatch(digest)
-                and _is_name(account)
-            ):
+            } if not rest and not isinstance(entries, bool):
                 return cls(ledger, Head(account, entries, digest))
-        raise LedgerError(
-            "the receipt of a ledger has its identity, an account, the number of its entries and a digest."
-        )
+        raise LedgerError(_NO_RECEIPT)
 
 
 def _is_name(text: str) -> bool:

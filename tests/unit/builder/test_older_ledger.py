@@ -55,9 +55,7 @@ def write(tmp_path, database):
     place = database if "://" in database else None
 
     def write_text(witness=""):
-        text = SERVICE.format(
-            state=place or "state.sqlite", ledger=place or "ledger.sqlite", witness=witness
-        )
+        text = SERVICE.format(state=place or "state.sqlite", ledger=place or "ledger.sqlite", witness=witness)
         (tmp_path / "service.toml").write_text(text)
         return read_service_file(tmp_path / "service.toml")
 

@@ -126,7 +126,9 @@ def test_a_witness_that_cannot_be_written_stops_the_measurement_and_says_that_th
         census = ledger.account("census")
         with monkeypatch.context() as broken:
             broken.setattr(WitnessFile, "note", refuse)
-            with pytest.raises(LedgerError, match="Nothing was measured, but entry 5 of account 'census' stands"):
+            with pytest.raises(
+                LedgerError, match="Nothing was measured, but entry 5 of account 'census' stands"
+            ):
                 census.debit(PureDP("1/8"), Neighbours(), purpose="sex", plan_digest="5f", once=True)
             assert census.head().entries == 5
             # Paid for, but not witnessed: it is not handed out either.
