@@ -57,8 +57,8 @@ class Witnesses:
         if problems:
             stands = " and ".join(f"entry {head.entries} of account {head.account!r}" for head in heads)
             raise LedgerError(
-                f"{problems[0]} Nothing was measured, but {stands} stands in the ledger and is spent. Mend this before "
-                "you pay again."
+                f"{problems[0]} Nothing was measured, but {stands} stands in the ledger and is spent. Mend what is "
+                "wrong before you pay again."
             )
 
     def catch_up(self, heads: Sequence[Head]) -> None:
@@ -103,7 +103,10 @@ class WitnessFile:
                 with self._path.open("rb") as file:
                     self._read(file)
             except OSError as error:
-                raise LedgerError(f"{self.name} cannot be read: {error.strerror or error}.") from None
+                raise LedgerError(
+                    f"{self.name} cannot be read: {error.strerror or error}. Nothing was measured. Put it back, or "
+                    "check its path."
+                ) from None
             return tuple(self._newest.values())
 
     def note(self, heads: Sequence[Head]) -> None:
@@ -123,7 +126,9 @@ class WitnessFile:
             self._lines += 1
             self._offset += len(line)
         if not self._offset:
-            raise LedgerError(f"{self.name} is empty: it names no ledger.")
+            raise LedgerError(
+                f"{self.name} is empty: it names no ledger. Nothing was measured. Put a copy of it back."
+            )
 
     def _take(self, line: bytes) -> None:
         if not self._lines:
@@ -133,8 +138,8 @@ class WitnessFile:
                 head = Head.parse(line.decode())
             except (LedgerError, UnicodeDecodeError):
                 raise LedgerError(
-                    f"{self.name} holds no head in line {self._lines + 1}: somebody has edited it. Keep it for "
-                    "inquiry, and put back a copy of it."
+                    f"{self.name} holds no head in line {self._lines + 1}: somebody has edited it. Nothing was "
+                    "measured. Keep it for inquiry, and put a copy of it back."
                 ) from None
             known = self._newest.get(head.account)
             if known is None or known.entries < head.entries:
@@ -145,9 +150,12 @@ class WitnessFile:
             return
         if line.startswith(f"{_FORMAT} ".encode()):
             raise LedgerError(
-                f"{self.name} is that of another ledger. Check which of the two paths is wrong."
+                f"{self.name} is that of another ledger. Nothing was measured. Check which of the two paths is wrong."
             )
-        raise LedgerError(f"{self.name} is no witness: its first line does not name a ledger.")
+        raise LedgerError(
+            f"{self.name} is no witness: its first line does not name a ledger. Nothing was measured. Choose another "
+            "path."
+        )
 
     def _write(self, lines: bytes, *, begin: bool = False) -> None:
         try:

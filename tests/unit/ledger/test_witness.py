@@ -250,20 +250,35 @@ from tabulary.core.privacy import PureDP
 from tabulary.ledger import Ledger
 with Ledger.open(sys.argv[1], witness=sys.argv[2], timeout=120) as ledger:
     census = ledger.account("census")
-    for _ in range(10):
-        print(census.debit(PureDP("1/100"), census.neighbours, purpose="sex", plan_digest="ab").head)
+    for _ in range(int(sys.argv[3])):
+        print(census.debit(PureDP("1/1000"), census.neighbours, purpose="sex", plan_digest="ab").head, flush=True)
 """
 
 
+def payer(full, witness, times):
+    command = [sys.executable, "-c", PAYER, str(full), str(witness), str(times)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
 def test_processes_that_pay_at_the_same_time_share_a_witness(full, witness):
-    command = [sys.executable, "-c", PAYER, str(full), str(witness)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    running = [payer(full, witness, 10) for _ in range(2)]
     paid = [line for each in running for line in each.communicate()[0].splitlines()]
     assert [each.returncode for each in running] == [0, 0]
     assert len(set(paid)) == 20
     assert set(paid) <= set(lines(witness))
     with Ledger.open(full, witness=witness) as ledger:
         assert ledger.account("census").head().entries == 24
+
+
+def test_a_process_that_is_killed_leaves_a_witness_that_knows_all_that_was_measured(full, witness):
+    running = payer(full, witness, 400)
+    paid = [running.stdout.readline() for _ in range(4)]
+    running.kill()
+    paid += running.communicate()[0].splitlines(keepends=True)
+    whole = [line for line in paid if line.endswith("\n")]
+    assert set(whole) <= set(witness.read_text().splitlines(keepends=True))
+    with Ledger.open(full, witness=witness) as ledger:
+        pay(ledger.account("census"))
 
 
 def test_a_witness_holds_nothing_but_public_words_and_may_be_read(full, witness):
