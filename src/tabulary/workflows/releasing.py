@@ -64,8 +64,10 @@ def release(
     if ledger is not None:
         ledger.check(plan.privacy, plan.neighbours)
     tally = _count(data, plan, progress)
+    receipt = None
     if ledger is not None:
-        ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
+        entry = ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
+        receipt = ledger.receipt(entry)
     measurement = measure(tally, plan, sampler or ExactSampler(entropy or SystemEntropy()))
     try:
         # Errors are simulated as often as time allows, and in full where all is to come out the same again.
@@ -88,6 +90,7 @@ def release(
         errors=made.errors,
         reconstruction=made.facts,
         engine=data.engine if isinstance(data, Records) else None,
+        receipt=receipt,
     )
 
 

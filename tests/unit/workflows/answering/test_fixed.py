@@ -353,6 +353,13 @@ def test_reconstructed_tables_are_kept_and_loaded_the_same(account, tmp_path, mo
     assert len(account.entries()) == 1
 
 
+def test_kept_tables_name_the_entry_that_paid_for_them(account, tmp_path):
+    for _ in range(2):
+        answers = opened(account, reconstruct="shrink", kept=tmp_path / "kept")
+        (entry,) = account.entries()
+        assert answers.release.receipt == account.receipt(entry)
+
+
 def test_a_kept_plan_outlives_a_planner_that_has_changed(account, tmp_path, monkeypatch):
     known = all_bits(opened(account, kept=tmp_path / "kept"))
     plain = fixed.plan
