@@ -41,14 +41,16 @@ class Listening:
 class ServiceFile:
     """A service file that was read and understood. No record, no database and no key has been opened.
 
-    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `kept` is
-    the folder where tables that took long to make are kept for the next start; all of it is public.
+    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `log` is a file
+    that gets a copy of the log of the state, or None. `kept` is the folder where tables that took long to make are kept
+    for the next start; all of it is public.
     """
 
     path: Path
     title: str
     listening: Listening
     state: Place
+    log: Path | None
     ledger: Place | None
     key: Path | None
     kept: Path
@@ -93,6 +95,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
     top.done()
 
     kept = state.take("folder", str, default="kept")
+    log = state.take("log", str, default=None)
     secret = key.take("file", str) if key.names() else None
     key.done()
     listening = _read_listening(server)
@@ -104,6 +107,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
         title=title,
         listening=listening,
         state=located(state.name, lambda: read_place(state, folder)),
+        log=folder / log if log is not None else None,
         ledger=located(ledger.name, lambda: read_place(ledger, folder)) if ledger.names() else None,
         key=folder / secret if secret is not None else None,
         kept=folder / kept,
