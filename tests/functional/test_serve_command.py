@@ -274,12 +274,18 @@ def test_a_service_with_workers_answers_keeps_quiet_and_stops_when_a_worker_cann
 
 def test_what_the_page_asks_of_its_service_is_answered(ready):
     *_, serve = (line for line in lines_of(PAGE, "tabulary") if line.startswith("tabulary serve"))
-    (ask,) = lines_of(PAGE, "curl")
+    table, log = lines_of(PAGE, "curl")
     assert serve == "tabulary serve service.toml"
+    with State.open(ready / "state.sqlite") as state:
+        _, token = state.tokens.add("Carl", "custodian")
     with ServerProcess(ready / "service.toml", workers=1) as server:
-        said = run_curl(ask.replace(":8000/", f":{server.port}/"), ready)
+        said, logged = (
+            run_curl(line.replace(":8000/", f":{server.port}/"), ready, TOKEN=token) for line in (table, log)
+        )
     assert said.startswith("sex,age,count,")
     assert len(said.splitlines()) == 1 + 6
+    assert json.loads(logged.splitlines()[-1])["action"] == "service started"
+    assert logged == (ready / "custodian.jsonl").read_text()
 
 
 def _demonstration(temporary):
