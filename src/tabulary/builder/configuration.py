@@ -41,15 +41,16 @@ class Listening:
 class ServiceFile:
     """A service file that was read and understood. No record, no database and no key has been opened.
 
-    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `kept` is
-    the folder where tables that took long to make are kept for the next start; all of it is public. `witness` is the
-    file to which the ledger's heads are written, if there is to be one.
+    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `log` is a file
+    that gets a copy of the log of the state, or None. `kept` is the folder where tables that took long to make are kept
+    for the next start; all of it is public. `witness` is the file to which the ledger's heads are written, or None.
     """
 
     path: Path
     title: str
     listening: Listening
     state: Place
+    log: Path | None
     ledger: Place | None
     key: Path | None
     kept: Path
@@ -95,6 +96,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
     top.done()
 
     kept = state.take("folder", str, default="kept")
+    log = state.take("log", str, default=None)
     secret = key.take("file", str) if key.names() else None
     key.done()
     books = bool(ledger.names())
@@ -108,6 +110,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
         title=title,
         listening=listening,
         state=located(state.name, lambda: read_place(state, folder)),
+        log=folder / log if log is not None else None,
         ledger=located(ledger.name, lambda: read_place(ledger, folder)) if books else None,
         key=folder / secret if secret is not None else None,
         kept=folder / kept,

@@ -8,6 +8,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tabulary.builder.counting import CALLER, CountRequests
+from tabulary.builder.failures import Failures
 from tabulary.builder.problems import Problem, problem
 from tabulary.builder.state import Role, Token
 from tabulary.builder.state.tokens import Tokens
@@ -61,7 +62,10 @@ def protect(app: FastAPI, service: "Service") -> None:
     """
     limits = service.limits
     app.state.gate = Gate(
-        service.state.tokens, Throttle(limits.requests_a_minute, burst=limits.burst), Waits()
+        service.state.tokens,
+        Throttle(limits.requests_a_minute, burst=limits.burst),
+        Waits(),
+        Failures(service.state.log),
     )
     app.add_middleware(BodyLimit, most=limits.body_bytes)
     app.add_middleware(RateLimit, throttle=Throttle(limits.requests_a_minute, burst=limits.burst))
@@ -77,10 +81,11 @@ class Gate:
     them than the limit on requests lets through.
     """
 
-    def __init__(self, tokens: Tokens, throttle: Throttle, waits: Waits) -> None:
+    def __init__(self, tokens: Tokens, throttle: Throttle, waits: Waits, failures: Failures) -> None:
         self._tokens = tokens
         self._throttle = throttle
         self._waits = waits
+        self._failures = failures
         # Threads of its own: a state that hangs must not take those that make tables.
         self._threads = CapacityLimiter(_LOOKING_AT_ONCE)
 
@@ -111,6 +116,7 @@ class Gate:
             self._waits.failed(address)
         # Whoever holds a token that has expired guesses nothing, and nobody beside them has to wait for it.
         if token is None or not self._tokens.is_good(token):
+            await to_thread.run_sync(self._failures.note, token, address, limiter=self._threads)
             raise _unauthorized(
                 "This token is not known, or it has expired or was revoked. Ask the custodian.", failed=True
             )

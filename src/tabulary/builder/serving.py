@@ -23,6 +23,8 @@ from tabulary.builder.configuration import Listening, ServiceFile, read_service_
 from tabulary.builder.opening import open_service
 from tabulary.builder.problems import place_of
 from tabulary.builder.service import Service
+from tabulary.builder.state import Action
+from tabulary.builder.state.log import SERVICE
 from tabulary.errors import ServiceError, TabularyError
 from tabulary.workflows.releasing import Progress
 
@@ -74,6 +76,7 @@ def serve(
         with showing_progress() as progress:
             service = open_service(file, progress=progress)
         opened.callback(service.close)
+        service.state.log.add(SERVICE, Action.service_started, f"{address}, workers: {listening.workers}")
         # Two services may both have been given the address as long as neither listened.
         with _free(listening, "Nothing is served."):
             listener.listen(_BACKLOG)
