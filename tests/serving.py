@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from tabulary.builder.app import create_app
+from tabulary.builder.connections import GuardedConfig
 from tabulary.builder.service import Service
 from tests.waiting import wait_until
 
@@ -14,8 +15,9 @@ from tests.waiting import wait_until
 @contextmanager
 def served(service: Service) -> Iterator[str]:
     """Yield the address at which a service answers; it is closed at the end."""
+    app, limits = create_app(service), service.limits
     server = uvicorn.Server(
-        uvicorn.Config(create_app(service), port=0, log_level="warning", access_log=False)
+        GuardedConfig(app, limits=limits, proxy=False, port=0, log_level="warning", access_log=False)
     )
     # A test that failed before its end must not keep the process.
     thread = threading.Thread(target=server.run, daemon=True)

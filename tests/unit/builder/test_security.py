@@ -52,7 +52,7 @@ class Door:
         async def asking():
             transport = httpx.ASGITransport(self.app, client=(address, 5000))
             async with httpx.AsyncClient(
-                transport=transport, base_url=given.pop("base", "http://test")
+                transport=transport, base_url=given.pop("base", "http://localhost")
             ) as client:
                 return await client.request(method, path, headers=headers, **given)
 
@@ -212,7 +212,7 @@ def test_every_answer_carries_the_security_headers(file_state, path):
 
 
 def test_a_browser_that_came_by_https_is_told_to_stay_with_it(file_state):
-    answer = Door(file_state).ask("/api/datasets", base="https://test")
+    answer = Door(file_state).ask("/api/datasets", base="https://localhost")
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 

@@ -269,9 +269,9 @@ def test_the_call_in_python_gives_the_table_of_the_page(held, ask, monkeypatch):
 def test_a_page_tells_how_to_cite_and_to_link_to_a_table_the_same_whenever_it_is_asked(ask, read):
     path = "/datasets/census/table?rows=sex"
     page = read(path)
-    assert f"http://test{path}" in page.text
+    assert f"http://localhost{path}" in page.text
     assert (
-        "Tables. Census 2026, version 2026. People by Sex. http://test/datasets/census/table?rows=sex"
+        "Tables. Census 2026, version 2026. People by Sex. http://localhost/datasets/census/table?rows=sex"
         in page.text
     )
     first, second = ask.get(path, accept=HTML), ask.get(path, accept=HTML)
