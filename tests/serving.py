@@ -13,12 +13,19 @@ from tests.waiting import wait_until
 
 
 @contextmanager
-def served(service: Service) -> Iterator[str]:
+def served(service: Service, *, proxy: bool = False, farewell: int | None = None) -> Iterator[str]:
     """Yield the address at which a service answers; it is closed at the end."""
     app, limits = create_app(service), service.limits
-    server = uvicorn.Server(
-        GuardedConfig(app, limits=limits, proxy=False, port=0, log_level="warning", access_log=False)
+    config = GuardedConfig(
+        app,
+        limits=limits,
+        proxy=proxy,
+        port=0,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=farewell,
     )
+    server = uvicorn.Server(config)
     # A test that failed before its end must not keep the process.
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -34,7 +34,7 @@ _FILE, _HOST = "TABULARY_SERVICE_FILE", "TABULARY_SERVICE_HOST"
 _PATIENCE = 60
 # Seconds for requests that are being answered when the service is told to stop, and until it ends whatever is under
 # way. Nothing is lost: the same question has the same answer, and a debit is in the ledger or was never made.
-_FAREWELL, _LAST = 2, 4
+_FAREWELL, _LAST = 1, 3
 # Callers who wait for a worker to take them.
 _BACKLOG = 2048
 
@@ -56,7 +56,7 @@ def serve(
     announce: Announce = print,
     showing_progress: ShowingProgress = contextlib.nullcontext,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C, then finish what is answered within two seconds, abandon the rest, and return.
+    """Serve until SIGTERM or Ctrl-C, then finish what is answered within a second, abandon the rest, and return.
 
     The address is taken and the service opened here, before any worker starts: what is wrong is said once, the tables
     are paid for once, and a reconstruction is kept for the workers to load. A worker that dies is replaced; one that

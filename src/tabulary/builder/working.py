@@ -107,16 +107,16 @@ class Pool:
         ended = _end_of(future)
         gone = asyncio.create_task(asker.gone())
         try:
-            await asyncio.wait(
+            happened, _ = await asyncio.wait(
                 {ended, gone}, timeout=job.due - self._clock(), return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             gone.cancel()
             self._leave(key, job, asker.name)
-        if future.done():
+        if ended in happened:
             with suppress(Interrupted, CancelledError):
                 return future.result()
-        elif gone.done():
+        elif gone in happened:
             raise ClientDisconnect
         raise Problem(
             503,
