@@ -122,8 +122,8 @@ def test_a_caller_is_who_the_proxy_saw_and_not_who_they_say_they_are(proxy):
 def test_a_body_above_the_limit_does_not_come_through(proxy):
     running, _ = proxy
     with running.client("127.0.0.15") as client:
-        # With a length that is told, and in pieces without one: Caddy 2.6 cuts off such a body, and calls that 502. Of a
-        # refusal the rest may be cut off too.
+        # With a length that is told, and in pieces without one: Caddy 2.6 cuts such a body off, and calls that 502.
+        # The rest of a refusal may be cut off too.
         for large in (b"a" * 100_000, (b"a" * 10_000 for _ in range(10))):
             with client.stream("POST", "/api/datasets/census/tests", content=large) as refused:
                 assert refused.status_code in (413, 502)

@@ -259,7 +259,7 @@ def test_a_body_in_pieces_arrives_whole(file_state):
     assert answer.json() == {"a": [1, 2]}
 
 
-def _served(app, received, **scope):
+def _served(app, received, headers=(), **scope):
     """Return what an application sends when it receives these messages."""
     sent, received = [], list(received)
 
@@ -274,7 +274,7 @@ def _served(app, received, **scope):
         "method": "POST",
         "path": "/echo",
         "query_string": b"",
-        "headers": [],
+        "headers": [(b"host", b"localhost"), *headers],
         "scheme": "http",
     }
     asyncio.run(app({**asked, "client": ("192.0.2.1", 1), **scope}, receive, send))

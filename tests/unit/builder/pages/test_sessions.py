@@ -143,7 +143,7 @@ def test_a_session_is_made_anew_by_signing_in_and_the_old_one_ends(house):
     """Whoever put a session of their own into somebody's browser is not in afterwards."""
     planted = house.state.sessions.begin(house.ada)
     visitor = house.visitor()
-    visitor.cookies.set("tabulary-session", planted, domain="test.local")
+    visitor.cookies.set("tabulary-session", planted, domain="localhost.local")
     visitor.get("/sign-in")
     assert visitor.sign_in(house.carls).status_code == 303
     names = {cookie.value for cookie in visitor.cookies.jar if cookie.name == "tabulary-session"}
