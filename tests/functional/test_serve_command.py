@@ -321,14 +321,16 @@ def test_a_demonstration_prints_an_address_answers_and_leaves_nothing_behind(tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_the_service_file_of_the_page_is_complete_and_its_second_one_goes_with_it(folder, monkeypatch):
-    whole, databases = blocks(PAGE, "toml")
+def test_the_service_file_of_the_page_is_complete_and_its_other_parts_go_with_it(folder, monkeypatch):
+    whole, behind_a_proxy, databases = blocks(PAGE, "toml")
     assert read_service_file(folder / "service.toml").datasets["census"].universe.order == 2
     changed = whole[whole.index("[key]") :]
-    (folder / "shared.toml").write_text(f"{databases}\n{changed}")
+    (folder / "shared.toml").write_text(f"{behind_a_proxy}\n{databases}\n{changed}")
     (folder / "database.password").write_text("open-sesame")
     (folder / "database.password").chmod(0o600)
     monkeypatch.setenv("TABULARY_DATABASE", "postgresql://me:open-sesame@db/name")
     shared = read_service_file(folder / "shared.toml")
+    assert shared.listening.proxy
+    assert shared.listening.hosts.allow("tables.example")
     assert shared.state.where() == "postgresql://me:open-sesame@db/name"
     assert shared.ledger.where() == "postgresql://tabulary:open-sesame@db.example/tabulary"

@@ -62,6 +62,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
             key_fingerprint(secret) if secret is not None else None,
             file.limits,
             file.title,
+            file.listening.hosts,
         )
         opened.pop_all()
     return service

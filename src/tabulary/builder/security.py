@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tabulary.builder.counting import CALLER, CountRequests
 from tabulary.builder.failures import Failures
+from tabulary.builder.hosts import AllowedHosts
 from tabulary.builder.problems import Problem, problem
 from tabulary.builder.state import Role, Token
 from tabulary.builder.state.tokens import Tokens
@@ -58,7 +59,8 @@ _Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_SCHEME)]
 def protect(app: FastAPI, service: "Service") -> None:
     """Put the doors of the service on its application; what is added to it later stands outside of them.
 
-    From the outside in: the security headers, the count of requests, the limit on how often, the limit on how much.
+    From the outside in: the security headers, the names of the service, the count of requests, the limit on how often,
+    the limit on how much.
     """
     limits = service.limits
     app.state.gate = Gate(
@@ -70,6 +72,7 @@ def protect(app: FastAPI, service: "Service") -> None:
     app.add_middleware(BodyLimit, most=limits.body_bytes)
     app.add_middleware(RateLimit, throttle=Throttle(limits.requests_a_minute, burst=limits.burst))
     app.add_middleware(CountRequests, counter=service.state.counter, datasets=service.datasets)
+    app.add_middleware(AllowedHosts, hosts=service.hosts)
     app.add_middleware(SecurityHeaders)
 
 
