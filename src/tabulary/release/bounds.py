@@ -20,8 +20,8 @@ _DEEPEST = 16
 _TABLES_OF_MOST_CELLS = 4
 # The sets of attributes below the tables, those that the measured parts tell about, and the combinations that
 # structural zeros tie together: what a plan is derived from, each a few microseconds.
-_MOST_SETS = 1 << 22
-_MOST_TOLD = 1 << 24
+_MOST_SETS = 1 << 18
+_MOST_TOLD = 1 << 22
 _MOST_TIED = 1 << 28
 _MOST_COMPARED = 4_096
 
@@ -73,7 +73,8 @@ def refuse_vast(plan: Mapping[str, Any], *, max_cells: int = MAX_CELLS) -> None:
             "larger max_cells."
         )
     sets = sum(_power(len(table["attributes"])) for table in tables)
-    _refuse("sets of attributes below its tables", sets, _MOST_SETS)
+    # A table has no fewer cells than that, unless attributes of it have one level.
+    _refuse("sets of attributes below its tables", sets, max(_MOST_SETS, sum(cells)))
     told = sum(min(_power(len(part["attributes"])), sets) for part in parts)
     _refuse("sets of attributes that its parts tell about", told, _MOST_TOLD)
     tied = [_product(levels, group, _MOST_TIED) for group in _groups(zeros)]

@@ -153,8 +153,10 @@ def plain_file(path: Path) -> Iterator[tuple[BinaryIO, int] | None]:
         os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     )
     with os.fdopen(os.open(path, flags), "rb") as file:
-        # The same file that was looked at.
-        yield (file, before.st_size) if os.path.samestat(before, os.fstat(file.fileno())) else None
+        now = os.fstat(file.fileno())
+        # The same file that was looked at; a pipe in its place may have its number.
+        same = os.path.samestat(before, now) and stat.S_ISREG(now.st_mode)
+        yield (file, before.st_size) if same else None
 
 
 def read_plain_file(path: Path, *, most: int) -> bytes | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
@@ -19,6 +18,7 @@ from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidTable, PublicError, ReleaseDamaged, ReleaseError
 from tabulary.planning import ErrorLaw, Plan, SimulatedErrors, plan_from_description
 from tabulary.release.bounds import MOST_MANIFEST_BYTES, most_text_bytes, read_json, refuse_vast
+from tabulary.release.csv_table import value_columns
 from tabulary.release.folder import hash_plain_file, list_folder, read_plain_file
 from tabulary.release.formats import TABLES, arrow_table, csv_bytes, expected_bytes, file_names
 from tabulary.release.manifest import (
@@ -38,7 +38,7 @@ from tabulary.release.manifest import (
     signature_in,
     signed_message,
 )
-from tabulary.release.parquet_claims import TableSize, checked_parquet
+from tabulary.release.parquet_check import ParquetCheck
 from tabulary.release.signing import PublicKey
 from tabulary.release.table import ReleasedTable, column_names
 from tabulary.release.writers import extra_names
@@ -49,6 +49,8 @@ _MOST_LISTED = 100
 _MOST_STRANGERS = 1_000
 # How much longer than expected a file may be that is not read but hashed.
 _SLACK = 1 << 24
+# What a Parquet file has besides its table: names, statistics and offsets, again for every million rows.
+_FRAME = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,8 @@ def read_release(
         raise reading.damaged()
     names = file_names(plan.workload.margins)
     _check_files(reading, plan, imprint, stated, present)
-    tables = [_read_table(reading, plan, margin, *names[margin]) for margin in plan.workload]
+    with ParquetCheck() as parquet:
+        tables = [_read_table(reading, parquet, plan, margin, *names[margin]) for margin in plan.workload]
     released = [table for table in tables if table is not None]
     _check_claims(reading, plan, released, manifest, imprint)
     _check_reconstruction(reading, plan, released, manifest)
@@ -313,61 +316,56 @@ def _most_bytes(plan: Plan, margins: Sequence[Margin]) -> dict[str, int]:
     """Return the greatest length of the files of every table, as it follows from the plan."""
     most = {}
     for margin, (csv_name, parquet_name) in file_names(margins).items():
-        levels = {a: plan.domain.levels_of(a) for a in margin}
-        most[csv_name] = most_text_bytes(levels)
-        most[parquet_name] = _size_of(plan, margin).most_bytes
+        # Parquet writes labels once and numbers in eight bytes: it is shorter, but for its frame.
+        most[csv_name] = most_text_bytes({a: plan.domain.levels_of(a) for a in margin})
+        most[parquet_name] = most[csv_name] + _FRAME
     return most
 
 
-def _size_of(plan: Plan, margin: Margin) -> TableSize:
-    levels = {a: plan.domain.levels_of(a) for a in margin}
-    return TableSize(plan.domain.cells(margin), levels, column_names(margin))
-
-
 def _read_table(
-    reading: _Reading, plan: Plan, margin: Margin, csv_name: str, parquet_name: str
+    reading: _Reading, parquet: ParquetCheck, plan: Plan, margin: Margin, csv_name: str, parquet_name: str
 ) -> ReleasedTable | None:
-    """Return one table if both of its files hold it and it is what the plan says it is."""
+    """Return one table if both of its files hold it and it is what the plan says it is.
+
+    It is read from its CSV file. The Parquet file is compared with it, and unpacked at most in another process.
+    """
     if not {csv_name, parquet_name} <= reading.files.keys():
         return None
-    data = reading.read_as_stated(parquet_name)
-    if not reading.is_as_stated(csv_name) or data is None:
+    text, packed = reading.read_as_stated(csv_name), reading.read_as_stated(parquet_name)
+    if text is None or packed is None:
         return None
     try:
-        found = checked_parquet(data, _size_of(plan, margin))
-        domain = plan.domain.project(margin)
-        column = found.column(len(margin))
-        counts = column.to_numpy().reshape(domain.shape)
-        released = ReleasedTable(Table(domain, counts), _law_of(plan, margin, found, counts))
+        domain, names = plan.domain.project(margin), column_names(margin)
+        columns = value_columns(text, domain.size, len(names))
+        counts = columns[0].reshape(domain.shape)
+        released = ReleasedTable(Table(domain, counts), _law_of(plan, margin, columns, counts))
         expected = arrow_table(released, plan)
+        found = expected
+        for name, column in zip(names, columns, strict=True):
+            found = found.set_column(found.column_names.index(name), name, pa.array(column))
     except PublicError as problem:
-        reading.note(f"{parquet_name} is not the table on {show_margin(margin)}: {problem}")
+        reading.note(f"{csv_name} is not the table on {show_margin(margin)}: {problem}")
         return None
-    except (pa.ArrowException, IndexError, TypeError, ValueError, OSError, MemoryError):
-        reading.note(f"{parquet_name} is not the table on {show_margin(margin)}.")
+    except (pa.ArrowException, IndexError, TypeError, ValueError, MemoryError):
+        reading.note(f"{csv_name} is not the table on {show_margin(margin)}.")
         return None
-    if not found.schema.equals(expected.schema, check_metadata=True):
-        reading.note(f"{parquet_name} does not have the columns and metadata of its table.")
-        return None
-    differing = [
-        name for name in expected.column_names if not _same_column(found.column(name), expected.column(name))
-    ]
-    for name in differing:
-        reading.note(f"{parquet_name}: column {name!r} is not what the plan gives.")
+    if csv_bytes(found) != text:
+        reading.note(f"{csv_name} does not have the columns, labels and order of its table.")
+    for name in names:
+        if not _same_column(found.column(name), expected.column(name)):
+            reading.note(f"{csv_name}: column {name!r} is not what the plan gives.")
     if plan.whole and counts.dtype.kind != "i":
-        reading.note(f"{parquet_name} holds real numbers where whole ones were measured.")
-    # Labels that are not the plan's are not written out: one of them may be as long as the file.
-    if not differing and hashlib.sha256(csv_bytes(found)).hexdigest() != reading.files[csv_name].sha256:
-        reading.note(f"{csv_name} does not hold the same table as {parquet_name}.")
+        reading.note(f"{csv_name} holds real numbers where whole ones were measured.")
+    if not parquet.holds(packed, found):
+        reading.note(f"{parquet_name} does not hold the same table as {csv_name}.")
     return released
 
 
-def _law_of(plan: Plan, margin: Margin, found: pa.Table, counts: NDArray[Any]) -> ErrorLaw:
+def _law_of(plan: Plan, margin: Margin, columns: Sequence[NDArray[Any]], counts: NDArray[Any]) -> ErrorLaw:
     """Return the law of the errors: the plan's for linear estimates, what the file states for others."""
     if plan.reconstruct == "none":
         return plan.error_of(margin)
-    deviations = found.column(len(margin) + 1).to_numpy().astype(np.float64).reshape(counts.shape)
-    upper = found.column(len(margin) + 3).to_numpy().astype(np.float64).reshape(counts.shape)
+    _, deviations, _, upper = (column.astype(np.float64).reshape(counts.shape) for column in columns)
     # Of the total, an array on no axes, numpy would make a scalar.
     widths = np.asarray(upper - counts)
     if not (np.isfinite(deviations).all() and (deviations >= 0).all() and (widths >= 0).all()):
@@ -406,15 +404,10 @@ def _shared(margin: Margin, margins: Sequence[Margin]) -> Iterable[Margin]:
 
 
 def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
-    if found.null_count:
-        return False
     if pa.types.is_floating(expected.type):
-        return bool(np.allclose(found.to_numpy(), expected.to_numpy(), rtol=TOLERANCE, atol=0))
-    if pa.types.is_dictionary(expected.type):
-        # By their codes: written out, labels take as much room as all rows of the longest of them.
-        labels = expected.chunk(0).dictionary
-        codes = [pc.index_in(c.dictionary, value_set=labels).take(c.indices) for c in found.chunks]
-        return bool(pa.chunked_array(codes, pa.int32()).equals(pa.chunked_array([expected.chunk(0).indices])))
+        return found.type == expected.type and bool(
+            np.allclose(found.to_numpy(), expected.to_numpy(), rtol=TOLERANCE, atol=0)
+        )
     return bool(found.equals(expected))
 
 
