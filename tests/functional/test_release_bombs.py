@@ -102,7 +102,7 @@ def test_a_manifest_that_is_nested_or_counts_without_end_is_refused(folder, cont
 
 def test_a_manifest_beyond_the_cap_is_not_read(folder):
     os.truncate(folder / "manifest.json", MOST_MANIFEST_BYTES + 1)
-    assert "not a plain file of at most 16,777,216 bytes" in refusal(folder)
+    assert "not a plain file of at most 67,108,864 bytes" in refusal(folder)
 
 
 def test_a_manifest_of_far_too_many_keys_is_refused(folder):

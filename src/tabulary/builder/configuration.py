@@ -41,8 +41,9 @@ class Listening:
 class ServiceFile:
     """A service file that was read and understood. No record, no database and no key has been opened.
 
-    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `kept` is
-    the folder where tables that took long to make are kept for the next start; all of it is public.
+    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `signer` is the
+    file of the private key that signs tables, if they are signed. `kept` is the folder where tables that took long to
+    make are kept for the next start; all of it is public.
     """
 
     path: Path
@@ -51,6 +52,7 @@ class ServiceFile:
     state: Place
     ledger: Place | None
     key: Path | None
+    signer: Path | None
     kept: Path
     limits: Limits
     datasets: Mapping[str, Declaration]
@@ -93,7 +95,8 @@ def _read(top: Section, path: Path) -> ServiceFile:
     top.done()
 
     kept = state.take("folder", str, default="kept")
-    secret = key.take("file", str) if key.names() else None
+    signer = key.take("signer", str, default=None)
+    secret = key.take("file", str) if "file" in key.names() or (key.names() and signer is None) else None
     key.done()
     listening = _read_listening(server)
     names = declared.names()
@@ -106,6 +109,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
         state=located(state.name, lambda: read_place(state, folder)),
         ledger=located(ledger.name, lambda: read_place(ledger, folder)) if ledger.names() else None,
         key=folder / secret if secret is not None else None,
+        signer=folder / signer if signer is not None else None,
         kept=folder / kept,
         limits=_read_limits(limits),
         datasets={name: read_declaration(name, declared.section(name), folder) for name in names},

@@ -12,6 +12,7 @@ from tabulary.builder.state import Role, State
 from tabulary.errors import LedgerMissing, ServiceError
 from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import noise_check
+from tabulary.release import SigningKey
 from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint
 from tabulary.workflows.releasing import Progress
 
@@ -27,6 +28,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
     """
     with ExitStack() as opened:
         secret = read_key(file.key) if file.key is not None else None
+        signing_key = SigningKey.read(file.signer) if file.signer is not None else None
         state = opened.enter_context(State.open(file.state.where()))
         ledger = None
         if file.ledger is not None:
@@ -51,6 +53,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
             key_fingerprint(secret) if secret is not None else None,
             file.limits,
             file.title,
+            signing_key,
         )
         opened.pop_all()
     return service

@@ -8,10 +8,10 @@ from typing import Any
 from tabulary.core.domain import MAX_CELLS
 from tabulary.errors import ReleaseError
 
-MOST_MANIFEST_BYTES = 1 << 24
-"""The longest manifest that is read; one of ten thousand tables is shorter."""
+MOST_MANIFEST_BYTES = 1 << 26
+"""The longest manifest that is read; one of thirty thousand tables is shorter."""
 
-MOST_TABLES = 20_000
+MOST_TABLES = 50_000
 MOST_ATTRIBUTES = 1_000
 
 # A manifest is nested half as deep.
@@ -53,11 +53,13 @@ def _children(value: object) -> Any:
     return [each for each in value if isinstance(each, dict | list)] if isinstance(value, list) else ()
 
 
-def refuse_vast(plan: Mapping[str, Any], *, max_cells: int = MAX_CELLS) -> None:
-    """Raise ReleaseError if the plan of a manifest calls for more than a reader can be asked to compute.
+def refuse_vast(
+    plan: Mapping[str, Any], *, max_cells: int = MAX_CELLS, in_all: int = _TABLES_OF_MOST_CELLS
+) -> None:
+    """Raise ReleaseError if a plan from a stranger calls for more than a reader can be asked to compute.
 
     By arithmetic alone, from the plan as it is described: nothing of its size is allocated. A description of another
-    form raises what its reading raises.
+    form raises what its reading raises. All tables together may have `in_all` times as many cells as one.
     """
     domain, tables, parts = plan["domain"], plan["workload"], plan["measured"]
     levels = {each["name"]: len(each["levels"]) for each in domain["attributes"]}
@@ -66,10 +68,10 @@ def refuse_vast(plan: Mapping[str, Any], *, max_cells: int = MAX_CELLS) -> None:
     _refuse("attributes", len(levels), MOST_ATTRIBUTES)
     cells = [_product(levels, table["attributes"], max_cells) for table in tables]
     largest = max(cells, default=0)
-    if largest > max_cells or sum(cells) > _TABLES_OF_MOST_CELLS * max_cells:
+    if largest > max_cells or sum(cells) > in_all * max_cells:
         raise ReleaseError(
             f"the plan calls for tables of more cells than are read: at most {max_cells:,} in one table and "
-            f"{_TABLES_OF_MOST_CELLS * max_cells:,} in all. If its publisher means that, load it in Python with a "
+            f"{in_all * max_cells:,} in all. If its publisher means that, load it in Python with a "
             "larger max_cells."
         )
     sets = sum(_power(len(table["attributes"])) for table in tables)

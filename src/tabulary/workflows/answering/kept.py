@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tabulary.core.domain import MAX_CELLS
 from tabulary.errors import PublicError, ReleaseExists, ServiceError
 from tabulary.planning import Plan, plan_from_description
 from tabulary.release import Release, expected_bytes, staged_folder
@@ -52,7 +53,9 @@ def kept_release(folder: Path | None, name: str, plan: Plan, make: Callable[[], 
         except ReleaseExists:
             pass
     try:
-        release = Release.load(place)
+        # The plan is known, and with it how large the tables are.
+        cells = sum(map(plan.domain.cells, plan.workload))
+        release = Release.load(place, max_cells=max(MAX_CELLS, cells))
     except PublicError:
         raise _damaged(place) from None
     if release.plan != plan:
