@@ -1,5 +1,6 @@
 """Keys and signatures, and releases that say who made them."""
 
+import base64
 import json
 import shutil
 import stat
@@ -9,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from tabulary.errors import MissingExtra, ReleaseDamaged, ReleaseError, UnusableKey
-from tabulary.release import PublicKey, Release, SigningKey
+from tabulary.release import PublicKey, Release, SigningKey, verify
 from tabulary.release.manifest import canonical_bytes, digest_of
 from tabulary.release.signing import (
     PASSPHRASE_VARIABLE,
@@ -169,8 +170,6 @@ def test_anyone_with_ed25519_can_check_the_signature(folder):
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
         )
     )
-    import base64
-
     signature = base64.b64decode((folder / "manifest.sig").read_text())
     public.verify(signature, b"tabulary-release/1 signature\n" + (folder / "manifest.json").read_bytes())
 
@@ -200,7 +199,7 @@ def test_a_consistent_forgery_is_found_with_the_key_and_shows_another_fingerprin
 
 
 def test_with_a_key_nothing_but_the_manifest_of_another_signer_is_read(folder, monkeypatch):
-    monkeypatch.setattr("tabulary.release.verify._read_plan", lambda *_: pytest.fail("the plan was read"))
+    monkeypatch.setattr(verify, "_read_plan", lambda *_: pytest.fail("the plan was read"))
     damage(folder, key=FORGER.public)
 
 
