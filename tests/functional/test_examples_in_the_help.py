@@ -68,6 +68,17 @@ def _release(name, words):
     quietly("release", "prepared.toml", "-o", name)
 
 
+def _signed_release(name, words):
+    _plan("prepared.toml", words)
+    quietly("key", "create", "office.pem", "--name", "Statistics Office")
+    quietly("release", "prepared.toml", "-o", name, "--sign", "office.pem")
+
+
+def _key(name, words):
+    if "create" not in words and not Path("office.pem").exists():
+        quietly("key", "create", "office.pem", "--name", "Statistics Office")
+
+
 def _ledger(name, words):
     if "create" not in words:
         quietly("ledger", "create", name, "--account", "census", "--epsilon", "4")
@@ -99,7 +110,9 @@ def _rows(head, rows):
 
 FILES = {
     "census.toml": _plan,
-    "census-2026": _release,
+    "census-2026": lambda name, words: (_signed_release if "--key" in words else _release)(name, words),
+    "office.pem": _key,
+    "office.pem.pub": _key,
     "ledger.sqlite": _ledger,
     "service.toml": _service,
     "genes": _genes,

@@ -8,11 +8,10 @@ from tabulary.cli.app import run
 from tabulary.release.signing import PASSPHRASE_VARIABLE
 
 PLAN = """
-title = "A survey"
 [data]
 source = "people.csv"
-[domain]
-sex = ["F", "M"]
+[domain.sex]
+levels = ["F", "M"]
 [privacy]
 epsilon = 1
 [tables]
