@@ -288,7 +288,7 @@ class Release:
         `expected_digest` and `key` are those of `load`.
         """
         if self.folder is not None:
-            most = max(MAX_CELLS, *(table.domain.size for table in self))
+            most = max(MAX_CELLS, sum(table.domain.size for table in self))
             read_release(self.folder, expected_digest=self.digest, key=public_key_of(key), max_cells=most)
         elif expected_digest is not None or key is not None:
             raise ReleaseError(
