@@ -19,6 +19,7 @@
     │   ├── ServiceError           a table builder that cannot start, or a state that it cannot trust
     │   │   └── ServiceUnreachable no table builder answers, or it answers with something else
     │   ├── MissingExtra           an optional package that is not installed
+    │   ├── UnusableKey            a signing key or a public key that cannot be made, read or used
     │   ├── ReleaseError           a release folder that cannot be written or read
     │   │   ├── ReleaseExists      the output folder is already there
     │   │   └── ReleaseDamaged     verification found a changed byte, a missing file or a false claim
@@ -129,6 +130,10 @@ class ServiceUnreachable(ServiceError):
 
 class MissingExtra(PublicError):
     """An optional package is not installed."""
+
+
+class UnusableKey(PublicError):
+    """A signing key or a public key cannot be made, read or used."""
 
 
 class ReleaseError(PublicError):

@@ -69,6 +69,17 @@ def _release(name, words):
     quietly("release", "prepared.toml", "-o", name, *(paid if "--against" in words else ()))
 
 
+def _signed_release(name, words):
+    _plan("prepared.toml", words)
+    quietly("key", "create", "office.pem", "--name", "Statistics Office")
+    quietly("release", "prepared.toml", "-o", name, "--sign", "office.pem")
+
+
+def _key(name, words):
+    if "create" not in words and not Path("office.pem").exists():
+        quietly("key", "create", "office.pem", "--name", "Statistics Office")
+
+
 def _ledger(name, words):
     if "create" not in words:
         quietly("ledger", "create", name, "--account", "census", "--epsilon", "4")
@@ -100,8 +111,10 @@ def _rows(head, rows):
 
 FILES = {
     "census.toml": _plan,
-    "census-2026": _release,
+    "census-2026": lambda name, words: (_signed_release if "--key" in words else _release)(name, words),
     "census-2027": _release,
+    "office.pem": _key,
+    "office.pem.pub": _key,
     "ledger.sqlite": _ledger,
     "service.toml": _service,
     "genes": _genes,

@@ -51,8 +51,9 @@ class ServiceFile:
     """A service file that was read and understood. No record, no database and no key has been opened.
 
     `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `log` is a file
-    that gets a copy of the log of the state, or None. `kept` is the folder where tables that took long to make are kept
-    for the next start; all of it is public. `witness` is the file to which the ledger's heads are written, or None.
+    that gets a copy of the log of the state, `witness` one to which the ledger's heads are written, `signer` the
+    private key that signs tables: None where there is none. `kept` is the folder where tables that took long to make
+    are kept for the next start; all of it is public.
     """
 
     path: Path
@@ -62,6 +63,7 @@ class ServiceFile:
     log: Path | None
     ledger: Place | None
     key: Path | None
+    signer: Path | None
     kept: Path
     limits: Limits
     datasets: Mapping[str, Declaration]
@@ -106,7 +108,8 @@ def _read(top: Section, path: Path) -> ServiceFile:
 
     kept = state.take("folder", str, default="kept")
     log = state.take("log", str, default=None)
-    secret = key.take("file", str) if key.names() else None
+    signer = key.take("signer", str, default=None)
+    secret = key.take("file", str) if "file" in key.names() or (key.names() and signer is None) else None
     key.done()
     books = bool(ledger.names())
     witness = ledger.take("witness", str, default=None)
@@ -122,6 +125,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
         log=folder / log if log is not None else None,
         ledger=located(ledger.name, lambda: read_place(ledger, folder)) if books else None,
         key=folder / secret if secret is not None else None,
+        signer=folder / signer if signer is not None else None,
         kept=folder / kept,
         limits=_read_limits(limits),
         datasets={name: read_declaration(name, declared.section(name), folder) for name in names},

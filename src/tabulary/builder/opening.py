@@ -15,6 +15,7 @@ from tabulary.builder.state.log import COMMAND_LINE, SERVICE
 from tabulary.errors import LedgerMissing, PublicError, ServiceError, TabularyError
 from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import noise_check
+from tabulary.release import SigningKey
 from tabulary.workflows.answering.kept import Warn
 from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint
 from tabulary.workflows.releasing import Progress
@@ -35,6 +36,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
     """
     with ExitStack() as opened:
         secret = read_key(file.key) if file.key is not None else None
+        signing_key = SigningKey.read(file.signer) if file.signer is not None else None
         state = opened.enter_context(open_state(file))
         opened.enter_context(_refusals_logged(state, SERVICE))
         state.log.check()
@@ -63,6 +65,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
             file.limits,
             file.title,
             file.listening.hosts,
+            signing_key,
         )
         opened.pop_all()
     return service

@@ -10,6 +10,7 @@ from tabulary.builder.hosts import Hosts
 from tabulary.errors import ServiceError, listed
 from tabulary.ledger import Ledger
 from tabulary.planning import Plan
+from tabulary.release import PublicKey, SigningKey
 from tabulary.workflows.answering.answers import Answerer
 
 if TYPE_CHECKING:
@@ -121,7 +122,10 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Service:
-    """A table builder that is open: everything that its application needs, and nothing of how it was configured."""
+    """A table builder that is open: everything that its application needs, and nothing of how it was configured.
+
+    `signing_key` signs the JSON documents of its tables, if they are signed.
+    """
 
     datasets: Mapping[str, Dataset]
     state: "State"
@@ -130,11 +134,17 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     title: str = "Tabulary table builder"
     hosts: Hosts = field(default_factory=Hosts)
+    signing_key: SigningKey | None = None
 
     def __post_init__(self) -> None:
         if misplaced := [name for name, dataset in self.datasets.items() if name != dataset.name]:
             raise ServiceError(f"{listed(misplaced)} is not the name of the dataset that it stands for.")
         object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
+
+    @property
+    def signer(self) -> PublicKey | None:
+        """Who signs the tables, if anyone does."""
+        return None if self.signing_key is None else self.signing_key.public
 
     def close(self) -> None:
         """Forget the records, and let go of the state and the ledger."""

@@ -30,6 +30,7 @@ _COMMANDS = {
     "serve": "serve:serve",
     "attack": "attack:attack",
     "ledger": "ledger:ledger",
+    "key": "key:key",
     "token": "token:token",
 }
 

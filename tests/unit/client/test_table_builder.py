@@ -174,6 +174,20 @@ def test_a_plan_whose_noise_is_too_small_for_its_promise_is_not_believed():
         tb.connect(builder.url).plan("census")
 
 
+def test_a_plan_that_calls_for_more_than_anyone_can_compute_is_refused_by_arithmetic():
+    vast = copy.deepcopy(PLAN.describe())
+    vast["domain"]["attributes"] = [{"name": f"a{i}", "levels": ["x", "y"]} for i in range(60)]
+    vast["workload"] = [{"attributes": [f"a{i}" for i in range(60)], "weight": "1"}]
+
+    class Vast:
+        @staticmethod
+        def describe():
+            return vast
+
+    with service(plan=Vast) as builder, pytest.raises(ServiceUnreachable, match="more cells than are read"):
+        tb.connect(builder.url).plan("census")
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -14,6 +14,7 @@ from tabulary.errors import (
     ServiceUnreachable,
     TableRefused,
 )
+from tests.memory import at_most
 from tests.unit.client.stand_in import Reply, StandIn
 
 SECRET = "tab_1_0123456789abcdef"
@@ -259,3 +260,8 @@ def test_a_proxy_is_not_asked_for_what_is_on_this_machine(monkeypatch):
 
 def _past():
     return {"Retry-After": format_datetime(datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), usegmt=True)}
+
+
+def test_an_answer_of_empty_lists_without_end_is_refused_before_it_is_read():
+    with pytest.raises(ServiceUnreachable, match="of a form in which no table builder answers"), at_most(64):
+        asked(Reply(b"[" + b"[]," * 1_000_001 + b"[]]"))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tabulary.core import sensitivity
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import Neighbours
 from tabulary.core.sensitivity import margin_sensitivity
@@ -125,3 +126,27 @@ def test_scales_that_do_not_match_the_margins_are_refused(relation, scales):
 def test_a_margin_with_an_unknown_attribute_is_refused(relation):
     with pytest.raises(PublicError):
         margin_sensitivity(Domain({"A": "xy"}), [("Q",)], near(relation))
+
+
+def stars(groups):
+    """Groups of three attributes of which at most one is not at its first level: no two cells differ in all."""
+    levels = {f"{g}{a}": "xyz" for g in range(groups) for a in "abc"}
+    pairs = [(f"{g}{a}", f"{g}{b}") for g in range(groups) for a, b in ("ab", "ac", "bc")]
+    return Domain(levels, [{one: ["y", "z"], other: ["y", "z"]} for one, other in pairs])
+
+
+def test_groups_that_are_not_told_apart_give_a_sensitivity_that_is_never_too_small(monkeypatch):
+    domain = stars(3)
+    margins = [(a,) for a in domain.attributes]
+    exact = margin_sensitivity(domain, margins, Neighbours("replace"))
+    monkeypatch.setattr(sensitivity, "_MOST_PATTERNS", 4)
+    bounded = margin_sensitivity(domain, margins, Neighbours("replace"))
+    assert exact.l1 == 12
+    assert exact.l1 < bounded.l1 <= 18
+    assert exact.l2_squared < bounded.l2_squared <= 18
+
+
+def test_however_many_groups_of_structural_zeros_there_are_not_all_combinations_are_tried():
+    domain = stars(40)
+    found = margin_sensitivity(domain, [(a,) for a in domain.attributes], Neighbours("replace"))
+    assert 160 <= found.l1 <= 240

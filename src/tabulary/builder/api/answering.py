@@ -13,14 +13,14 @@ from starlette.responses import Response
 
 from tabulary.builder.api.asking import Asked
 from tabulary.builder.api.caching import Bodies, Body
-from tabulary.builder.api.formats import Format, Given
+from tabulary.builder.api.formats import DOCUMENT, Format, Given
 from tabulary.builder.problems import Problem
 from tabulary.builder.security import analyst, optional_caller
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.working import Asker, Pool
 from tabulary.cellkey import CellKeyTable
 from tabulary.errors import UnknownDataset, listed
-from tabulary.release.exchange import Provenance, document_bytes, table_document
+from tabulary.release.exchange import Provenance, document_bytes, signature_headers, table_document
 from tabulary.release.formats import file_stems, plan_facts
 from tabulary.release.publication import Publication
 from tabulary.workflows.answering.answers import Answer, Method
@@ -85,8 +85,19 @@ class Answering:
         if payer is None:
             payer = await payer_of(request, dataset)
         key = ("table", dataset.name, dataset.answers.version, asked, form.name)
-        body = await self.made(request, key, lambda: _table(dataset, asked, form, payer), payer=payer)
+        body = await self.made(request, key, lambda: self._table(dataset, asked, form, payer), payer=payer)
         return respond(request, body, private=payer is not None, vary=("Accept",))
+
+    def _table(self, dataset: Dataset, asked: Asked, form: Format, payer: str | None) -> Body:
+        """Return the body of a table; its document, which says what was asked, is signed where the service has a key.
+
+        The other formats do not say of themselves which question they answer, so a signature would prove little.
+        """
+        body = _table(dataset, asked, form, payer)
+        key = self.service.signing_key
+        if key is None or form.name != DOCUMENT:
+            return body
+        return replace(body, signed=signature_headers(body.content, key))
 
     async def document(
         self,

@@ -3,8 +3,8 @@
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +19,8 @@ _OVERHEAD = 1_024
 class Body:
     """A written answer: its bytes, what they are, and the tag by which a caller knows them again.
 
+    `signed` are the headers that say who signed the bytes, and the signature.
+
     >>> Body.of(b"{}", "application/json").tag
     '"44136fa355b3678a1146ad16f7e8649e"'
     """
@@ -27,15 +29,28 @@ class Body:
     media_type: str
     tag: str
     file_name: str | None = None
+    signed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, content: bytes, media_type: str, file_name: str | None = None) -> "Body":
+    def of(
+        cls,
+        content: bytes,
+        media_type: str,
+        file_name: str | None = None,
+        signed: Mapping[str, str] | None = None,
+    ) -> "Body":
         """Return the body, tagged with a digest of its bytes: the same bytes, the same tag on every worker."""
-        return cls(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:32]}"', file_name)
+        tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        return cls(content, media_type, tag, file_name, signed or {})
 
     def response(self, request: Request, *, cache_control: str, vary: str) -> Response:
         """Return the answer to a request: the bytes, or 304 if the caller has them already."""
-        headers = {"ETag": self.tag, "Cache-Control": cache_control, **({"Vary": vary} if vary else {})}
+        headers = {
+            "ETag": self.tag,
+            "Cache-Control": cache_control,
+            **self.signed,
+            **({"Vary": vary} if vary else {}),
+        }
         known = request.headers.get("if-none-match")
         if (
             request.method == "GET"

@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from tabulary.errors import PublicError, ReleaseExists, ServiceError
 from tabulary.noise.keyed import derived_key
 from tabulary.planning import Plan, plan_from_description
 from tabulary.release import Release, StagedFolder, expected_bytes, staged_folder
+from tabulary.release.bounds import MOST_MANIFEST_BYTES
 from tabulary.release.folder import STAGING_PREFIX, read_plain_file
 from tabulary.release.manifest import MANIFEST
 
@@ -66,7 +68,10 @@ _RELEASES = _Kind[Release](
     "tables",
     f"{_RELEASE}/{MANIFEST}",
     lambda staged, made: made.write_into(staged.below(_RELEASE)),
-    lambda place, manifest: Release.load(place / _RELEASE, expected_digest=json.loads(manifest)["digest"]),
+    # The seal vouches for the manifest, so whatever size it states is the service's own.
+    lambda place, manifest: Release.load(
+        place / _RELEASE, expected_digest=json.loads(manifest)["digest"], max_cells=sys.maxsize
+    ),
 )
 
 
@@ -197,7 +202,7 @@ class _Thing(Generic[_Kept]):
 
     def _file(self, name: str) -> bytes | None:
         try:
-            return read_plain_file(self.place / name)
+            return read_plain_file(self.place / name, most=MOST_MANIFEST_BYTES)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as problem:

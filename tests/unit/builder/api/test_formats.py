@@ -16,7 +16,7 @@ from tabulary.builder.api.formats import FORMATS, format_accepted, format_named
 from tabulary.builder.problems import Problem
 from tabulary.errors import TooManyCells
 from tabulary.release import writers
-from tabulary.release.formats import read_parquet
+from tests.parquet_files import read_parquet
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import tabulary as tb
 from tabulary.errors import InvalidTable, UnreadableSource
 from tabulary.suppress.pages.files import json_bytes, prior_of, read_table, table_csv_bytes
 from tabulary.suppress.table import SuppressedTable
+from tests.memory import at_most
 
 DOMAIN = tb.Domain({"eye": ["blue", "brown"], "hair": ["fair", "dark", "red"]})
 COUNTS = np.array([[6, np.nan, 2], [np.nan, 9, 0]])
@@ -232,3 +233,24 @@ def test_names_that_would_be_read_as_something_else_are_not_written():
         table_csv_bytes(SuppressedTable(tb.Domain({"people": ["a"]}), np.array([1])))
     with pytest.raises(InvalidTable, match="as the rows of sums are called"):
         table_csv_bytes(SuppressedTable(tb.Domain({"eye": ["total"]}), np.array([1])))
+
+
+def test_a_file_without_end_is_not_read_to_its_end(tmp_path):
+    (tmp_path / "table.csv").symlink_to("/dev/zero")
+    with at_most(200), pytest.raises(UnreadableSource, match="too large for a table"):
+        read_table(tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"a":' * 200_000, '{"a": ' + "1" * 100_000 + "}"], ids=range(3)
+)
+def test_json_that_is_nested_or_counts_without_end_is_refused(refused, text):
+    assert "it is not a JSON file" in refused(text, "table.json")
+
+
+def test_a_few_rows_that_claim_a_table_beyond_memory_are_refused(refused):
+    names = [f"a{i}" for i in range(8)]
+    rows = "\n".join(",".join([*(str(r) for _ in names), "1"]) for r in range(1_000))
+    with at_most(64):
+        told = refused(",".join([*names, "count"]) + "\n" + rows)
+    assert "not every combination" in told
