@@ -108,7 +108,8 @@ def test_the_worst_neighbour_costs_exactly_the_loss(mechanism, asked):
     plan = _plan_or_none(asked, mechanism)
     assume(plan is not None)
     checked = check_cost(plan, SeededEntropy(1))
-    assert checked.every_pair and not checked.problems
+    assert checked.every_pair
+    assert not checked.problems
     worst = float(checked.found)
     allowed = plan.loss.epsilon if plan.norm == "L1" else plan.loss.rho
     assert worst == pytest.approx(float(allowed)) or (_only_bounded(plan) and worst <= float(allowed))

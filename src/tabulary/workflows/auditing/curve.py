@@ -172,8 +172,11 @@ def _grid(moved: Sequence[Moved]) -> Floats:
         low, high = min(low, largest), min(largest, mean + math.sqrt(2 * reach * squares))
     else:
         high = squares / 2 + math.sqrt(2 * reach * squares)
-    step = (low + high) / (_POINTS - 4)
-    return np.asarray(step * (np.arange(_POINTS) - math.ceil(low / step) - 1), dtype=np.float64)
+    # Every number may be a step further out on the grid than it is; of many, about as many are further in.
+    numbers = sum(m.numbers for m in moved)
+    spare = math.ceil(min(numbers, 16 * math.sqrt(numbers))) + 2
+    step = (low + high) / (_POINTS - 2 * spare)
+    return np.asarray(step * (np.arange(_POINTS) - math.ceil(low / step) - spare), dtype=np.float64)
 
 
 def _probability(each: Moved, noise: Floats, shift: int, *, rounded: bool = False) -> Floats:

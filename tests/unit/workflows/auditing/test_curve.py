@@ -36,7 +36,7 @@ def moves(draw):
 
 
 @given(moves(), st.floats(0, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_delta_is_that_of_all_outcomes_and_never_below_it(moved, threshold):
     losses, chances = all_outcomes(moved)
     exact = float((chances * np.clip(1 - np.exp(threshold - losses), 0, None)).sum())
