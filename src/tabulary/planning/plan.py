@@ -164,7 +164,7 @@ class Plan:
         """Return a margin of the plan's domain in the names of the measured one."""
         return margin if self.encoding == "levels" else bits_of(self.domain, margin)
 
-    @property
+    @cached_property
     def counted(self) -> tuple[Margin, ...]:
         """The margins whose exact counts the mechanism needs."""
         if self.query == "counts":

@@ -71,8 +71,8 @@ def test_a_certificate_that_is_too_small_is_found_by_a_pair_of_records(monkeypat
 
 
 def test_a_number_released_exactly_that_differs_between_neighbours_is_found():
-    domain = tb.Domain({"a": "xy", "b": "xy"})
-    plan = tb.plan(domain, "[a b]", privacy=tb.PureDP(1), neighbours="replace", sensitive=["b"])
+    domain = tb.Domain({"a": "xy", "b": "xy", "c": "xy"})
+    plan = tb.plan(domain, "[a b][c]", privacy=tb.PureDP(1), neighbours="replace", sensitive=["b"])
     assert plan.exact
     assert check_cost(plan, SeededEntropy(1)).problems == ()
     object.__setattr__(plan, "neighbours", tb.Neighbours("replace"))
