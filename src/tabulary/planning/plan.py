@@ -83,7 +83,7 @@ class Plan:
             self.check_measured(margin)
         if not implies(self.loss, self.privacy):
             raise InvalidPlan(f"a loss of {self.loss} does not imply the promised {self.privacy}.")
-        if self._cost() > (self.loss.epsilon if isinstance(self.loss, PureDP) else self.loss.rho):
+        if self.cost() > (self.loss.epsilon if isinstance(self.loss, PureDP) else self.loss.rho):
             raise InvalidPlan(f"the noise of this plan is too small for its loss of {self.loss}.")
 
     def _check_parts(self) -> None:
@@ -164,7 +164,7 @@ class Plan:
         """Return a margin of the plan's domain in the names of the measured one."""
         return margin if self.encoding == "levels" else bits_of(self.domain, margin)
 
-    @property
+    @cached_property
     def counted(self) -> tuple[Margin, ...]:
         """The margins whose exact counts the mechanism needs."""
         if self.query == "counts":
@@ -340,8 +340,8 @@ class Plan:
             f"{self.norm} sensitivity {_shown(self.sensitivity)}"
         )
 
-    def _cost(self) -> Fraction:
-        """The loss that the noise really has: Δ₁ of the scaled measurements, or half of their Δ₂²."""
+    def cost(self) -> Fraction:
+        """Return the loss that the noise really has: Δ₁ of the scaled measurements, or half of their Δ₂²."""
         noises = [m.noise for m in self.measured]
         if isinstance(self.loss, PureDP):
             scales = [n.scale for n in noises if isinstance(n, DiscreteLaplace)]

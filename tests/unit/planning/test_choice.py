@@ -95,7 +95,7 @@ def test_auto_is_never_worse_than_a_single_mechanism(request):
 def test_a_plan_costs_exactly_its_loss(request, mechanism):
     plan = tb.plan(**request, mechanism=mechanism)
     allowed = plan.loss.epsilon if isinstance(plan.loss, tb.PureDP) else plan.loss.rho
-    assert plan._cost() == allowed
+    assert plan.cost() == allowed
 
 
 @given(requests(), st.sampled_from(["cells", "margins"]))

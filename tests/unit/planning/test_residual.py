@@ -162,7 +162,7 @@ def test_a_plan_costs_no_more_than_its_loss_and_survives_its_description(asked):
     plan = _plan_or_none(asked, mechanism="residual")
     assume(plan is not None)
     allowed = plan.loss.epsilon if isinstance(plan.loss, tb.PureDP) else plan.loss.rho
-    assert plan._cost() == allowed
+    assert plan.cost() == allowed
     again = plan_from_description(json.loads(json.dumps(plan.describe())))
     assert again == plan
     assert again.digest() == plan.digest()
