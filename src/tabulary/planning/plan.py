@@ -116,14 +116,18 @@ class Plan:
             raise InvalidPlan(
                 "reconstruct = 'shift' raises coefficients: it needs 'fourier' or 'efron-stein'."
             )
-        linear = self.query != "counts" and self.reconstruct in ("none", "shift")
-        if linear and self.measured_domain.structural_zeros:
-            why = "codes without a level" if self.encoding == "bits" else "impossible cells"
-            raise InvalidPlan(
-                f"mechanism {self.mechanism!r} would publish noise in {why}. Reconstruct with 'least-squares' or "
-                "'lp', which keep them zero, or use the mechanism 'cells' or 'margins'."
-            )
         sensitive = set(self._measured_neighbours.sensitive)
+        linear = self.query != "counts" and self.reconstruct in ("none", "shift")
+        # With sensitive attributes nothing is reconstructed: the linear estimate sets impossible cells to zero.
+        if linear and self.measured_domain.structural_zeros and (self.encoding == "bits" or not sensitive):
+            why = "codes without a level" if self.encoding == "bits" else "impossible cells"
+            remedy = (
+                "Use the mechanism 'efron-stein', which takes attributes as they are."
+                if sensitive
+                else "Reconstruct with 'least-squares' or 'lp', which keep them zero, or use the mechanism 'cells' or "
+                "'margins'."
+            )
+            raise InvalidPlan(f"mechanism {self.mechanism!r} would publish noise in {why}. {remedy}")
         if self.exact and (not sensitive or any(sensitive & set(s) for s in self.exact)):
             raise InvalidPlan("only sets without a sensitive attribute may be released exactly.")
         if sensitive and (self.query != "contrasts" or self.reconstruct != "none"):

@@ -211,7 +211,6 @@ def test_names_that_differ_in_case_are_different_columns(tmp_path: Path) -> None
     ("text", "error", "word"),
     [
         ("", UnreadableSource, "is empty"),
-        ("sex,age\n", UnreadableSource, "no record"),
         ("sex,years\nF,3\n", InvalidColumn, "no column 'age'"),
         ("F,0-14\nM,65+\n", InvalidColumn, "no column 'sex', 'age'"),
         ("sex,age,sex\nF,0-14,M\n", InvalidColumn, "more than one column 'sex'"),
@@ -284,12 +283,6 @@ def test_a_parquet_reader_refuses_csv_files(tmp_path: Path) -> None:
     csv_file(tmp_path, csv_text(ROWS), "b.csv")
     with pytest.raises(UnreadableSource, match="not all Parquet"):
         Records.from_parquet(tmp_path, DOMAIN)
-
-
-def test_an_empty_table_is_refused() -> None:
-    empty = pa.table({"sex": pa.array([], pa.string()), "age": pa.array([], pa.string())})
-    with pytest.raises(UnreadableSource, match="no record"):
-        Records.from_arrow(empty, DOMAIN)
 
 
 def test_a_doubled_column_is_refused_in_arrow_and_in_pandas() -> None:

@@ -512,9 +512,6 @@ def test_the_other_refusals_stand_beside_weights() -> None:
     )
     with pytest.raises(ImpossibleRecord, match="'paid'"):
         by_arrow(SURVEY, zero, weights=WEIGHTS)
-    empty = pa.table(SURVEY).slice(0, 0)
-    with pytest.raises(UnreadableSource, match="no record"):
-        Records.from_arrow(empty, DOMAIN, weights=WEIGHTS)
 
 
 # The warning.
