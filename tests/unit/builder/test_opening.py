@@ -197,7 +197,7 @@ def test_a_lost_ledger_is_an_error_and_not_a_fresh_budget(on_sqlite, tmp_path):
     answer(file)
     for lost in tmp_path.glob("ledger.sqlite*"):
         lost.rename(tmp_path / f"lost-{lost.name}")
-    with pytest.raises(LedgerMissing):
+    with pytest.raises(LedgerMissing, match="there is no ledger at"):
         open_service(file)
     with pytest.raises(ServiceError, match="second budget"):
         initialise(file)
@@ -262,7 +262,7 @@ def test_a_broken_source_costs_nothing(on_sqlite, tmp_path):
     file = on_sqlite()
     initialise(file)
     (tmp_path / "people.csv").unlink()
-    with pytest.raises(UnreadableSource):
+    with pytest.raises(UnreadableSource, match="there is no file or folder"):
         open_service(file)
     assert entries(file) == ()
 
