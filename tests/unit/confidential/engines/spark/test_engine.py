@@ -240,8 +240,8 @@ def test_a_frame_without_a_record_is_refused(spark, frame):
         ("map('F', 1)", "map"),
         ("CAST('F' AS BINARY)", "binary"),
         ("parse_json('1')", "variant"),
-        ("INTERVAL '1' DAY", "interval"),
-        ("INTERVAL '1' YEAR", "interval"),
+        ("INTERVAL '1' DAY", "daytimeinterval"),
+        ("INTERVAL '1' YEAR", "yearmonthinterval"),
         ("make_interval(1)", "interval"),
         ("CAST('2024-01-01' AS TIMESTAMP)", "timestamp"),
         ("NULL", "void"),
@@ -249,7 +249,7 @@ def test_a_frame_without_a_record_is_refused(spark, frame):
 )
 def test_a_column_of_a_type_without_levels_is_refused_by_its_type(spark, column, kind):
     frame = spark.range(1).selectExpr(f"{column} AS sex")
-    words = f"column 'sex' of the Spark frame has the type {kind}"
+    words = f"column 'sex' of the Spark frame has the type {kind},"
     refusal(InvalidColumn, words, lambda: Records.from_spark(frame, Domain({"sex": ["F"]})))
 
 
