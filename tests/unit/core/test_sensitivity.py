@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import Neighbours
 from tabulary.core.sensitivity import margin_sensitivity
-from tabulary.errors import InvalidDomain, InvalidPlan
+from tabulary.errors import PublicError
 from tests.unit.core.small_domains import counted, domains, margins_of, possible_cells
 
 relations = st.sampled_from(["add-remove", "replace"])
@@ -119,7 +119,7 @@ def test_where_pairs_are_too_many_to_compare_the_bound_is_never_too_small():
 @pytest.mark.parametrize("scales", ["scales", "squared_scales"])
 def test_scales_that_do_not_match_the_margins_are_refused(relation, scales):
     margins = [("A",), ("B",)]
-    with pytest.raises(InvalidPlan, match="2 margins need as many positive scales"):
+    with pytest.raises(PublicError, match="2 margins need as many positive scales"):
         margin_sensitivity(
             Domain({"A": "xy", "B": "xy"}), margins, Neighbours(relation), **{scales: [Fraction(1)]}
         )
@@ -127,5 +127,5 @@ def test_scales_that_do_not_match_the_margins_are_refused(relation, scales):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_a_margin_with_an_unknown_attribute_is_refused(relation):
-    with pytest.raises(InvalidDomain, match="no attribute 'Q'"):
+    with pytest.raises(PublicError, match="no attribute 'Q'"):
         margin_sensitivity(Domain({"A": "xy"}), [("Q",)], Neighbours(relation))
