@@ -16,7 +16,7 @@ from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ZCDP, Neighbours
+from tabulary.core.privacy import ZCDP, Neighbours, Relation
 from tabulary.ledger import Ledger
 from tabulary.planning.universe import Universe
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
@@ -61,22 +61,25 @@ def service(
     question: str = "1/16",
     only: Sequence[str] = ("census", "survey", "old"),
     limits: Limits = GENEROUS,
+    neighbours: Relation = "add-remove",
 ) -> Service:
     """Return a builder with a dataset of each method: `census`, `survey` and `old`.
 
-    The dataset `survey` has the budget for eight questions, and analyst `ada` for `budget`.
+    The dataset `survey` has the budget for eight questions, and analyst `ada` for `budget`. What is promised is for
+    `neighbours`.
     """
+    near = Neighbours(neighbours)
     held = np.arange(DOMAIN.size).reshape(DOMAIN.shape) * 7 + 40 if counts is None else counts
     records = people(held)
     ledger = Ledger.create(folder / "ledger.sqlite")
     datasets = []
     if "census" in only:
-        account = ledger.create_account("census", ZCDP(rho), Neighbours())
+        account = ledger.create_account("census", ZCDP(rho), near)
         fixed = FixedAnswers.open(
             Records.from_arrow(records, DOMAIN),
             UNIVERSE,
             privacy=ZCDP(rho),
-            neighbours="add-remove",
+            neighbours=near,
             account=account,
             secret=SECRET,
             dataset="census",
@@ -86,16 +89,16 @@ def service(
         labels = {"sex": Variable("Sex"), "age": Variable("Age", "In completed years.")}
         datasets.append(Dataset("census", "Census 2026", "Everyone.", fixed, labels, "census"))
     if "survey" in only:
-        account = ledger.create_account("survey", ZCDP(8 * ZCDP(question).rho), Neighbours())
-        ledger.create_account("ada", ZCDP(budget), Neighbours())
-        ledger.create_account("bob", ZCDP(8), Neighbours())
+        account = ledger.create_account("survey", ZCDP(8 * ZCDP(question).rho), near)
+        ledger.create_account("ada", ZCDP(budget), near)
+        ledger.create_account("bob", ZCDP(8), near)
         interactive = InteractiveAnswers.open(
             Records.from_arrow(records, DOMAIN),
             UNIVERSE,
             cost=ZCDP(question),
             ledger=ledger,
             account=account,
-            neighbours="add-remove",
+            neighbours=near,
             secret=SECRET,
             dataset="survey",
             version="1",

@@ -25,6 +25,7 @@
     │   └── LedgerError            no debit, no measurement
     │       ├── LedgerMissing      there is no such ledger, or no such account in it
     │       ├── LedgerCorrupt      the file is not a sound ledger; refuse rather than guess
+    │       │   └── LedgerBehind   it lacks entries that are known elsewhere: an older copy, put back
     │       ├── LedgerBusy         another process kept the ledger locked for too long
     │       └── BudgetExceeded     the account cannot pay for the plan
     └── ConfidentialError          depends on the records: for the custodian's eyes, and still without a count
@@ -151,6 +152,10 @@ class LedgerMissing(LedgerError):
 
 class LedgerCorrupt(LedgerError):
     """The file is not a sound ledger."""
+
+
+class LedgerBehind(LedgerCorrupt):
+    """The ledger lacks entries that a state, a witness or a release knows: an older copy was put back."""
 
 
 class LedgerBusy(LedgerError):

@@ -65,7 +65,8 @@ def _plan(name, words):
 
 def _release(name, words):
     _plan("prepared.toml", words)
-    quietly("release", "prepared.toml", "-o", name)
+    paid = ("--ledger", "ledger.sqlite", "--account", "census", "--witness", "heads.txt")
+    quietly("release", "prepared.toml", "-o", name, *(paid if "--against" in words else ()))
 
 
 def _ledger(name, words):
@@ -100,6 +101,7 @@ def _rows(head, rows):
 FILES = {
     "census.toml": _plan,
     "census-2026": _release,
+    "census-2027": _release,
     "ledger.sqlite": _ledger,
     "service.toml": _service,
     "genes": _genes,

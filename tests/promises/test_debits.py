@@ -32,7 +32,7 @@ LOST = "the database has gone away. Nothing was counted."
 class LostEngine:
     """Counts as long as it is told to, and then loses its database in the middle of a count."""
 
-    name, domain, weights = "lost", DOMAIN, None
+    name, domain, weights, drops = "lost", DOMAIN, None, ()
 
     def __init__(self, counts=0):
         self.left = counts

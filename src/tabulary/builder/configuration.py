@@ -42,7 +42,8 @@ class ServiceFile:
     """A service file that was read and understood. No record, no database and no key has been opened.
 
     `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `kept` is
-    the folder where tables that took long to make are kept for the next start; all of it is public.
+    the folder where tables that took long to make are kept for the next start; all of it is public. `witness` is the
+    file to which the ledger's heads are written, if there is to be one.
     """
 
     path: Path
@@ -54,6 +55,7 @@ class ServiceFile:
     kept: Path
     limits: Limits
     datasets: Mapping[str, Declaration]
+    witness: Path | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
@@ -95,6 +97,8 @@ def _read(top: Section, path: Path) -> ServiceFile:
     kept = state.take("folder", str, default="kept")
     secret = key.take("file", str) if key.names() else None
     key.done()
+    books = bool(ledger.names())
+    witness = ledger.take("witness", str, default=None)
     listening = _read_listening(server)
     names = declared.names()
     if not names:
@@ -104,11 +108,12 @@ def _read(top: Section, path: Path) -> ServiceFile:
         title=title,
         listening=listening,
         state=located(state.name, lambda: read_place(state, folder)),
-        ledger=located(ledger.name, lambda: read_place(ledger, folder)) if ledger.names() else None,
+        ledger=located(ledger.name, lambda: read_place(ledger, folder)) if books else None,
         key=folder / secret if secret is not None else None,
         kept=folder / kept,
         limits=_read_limits(limits),
         datasets={name: read_declaration(name, declared.section(name), folder) for name in names},
+        witness=folder / witness if witness else None,
     )
 
 

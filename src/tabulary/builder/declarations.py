@@ -9,6 +9,7 @@ from tabulary.builder.service import Variable
 from tabulary.cellkey import PTable, RecordKeys
 from tabulary.cellkey.ptable import Above
 from tabulary.confidential.coding import Coding
+from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.core.address import scheme_of
 from tabulary.core.privacy import Neighbours, Privacy
 from tabulary.errors import InvalidPlan, LedgerError, ServiceError, listed
@@ -147,9 +148,9 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
     protection: Protection
     match Method(method):
         case Method.fixed:
-            protection = _read_fixed(section, name)
+            protection = _read_fixed(section, name, codings)
         case Method.interactive:
-            protection = InteractiveProtection(_read_payment(section, name))
+            protection = InteractiveProtection(_read_payment(section, name, codings))
         case Method.cell_key:
             protection = _read_cell_keys(section, folder)
     section.done()
@@ -167,7 +168,7 @@ def _refuse_address(source: str, place: str) -> str:
     return source
 
 
-def _read_payment(section: Section, name: str) -> Payment:
+def _read_payment(section: Section, name: str, codings: Mapping[str, Coding]) -> Payment:
     account = section.take("account", str, default=name)
     paid = section.section("privacy")
     cost, neighbours = read_privacy(paid)
@@ -179,11 +180,11 @@ def _read_payment(section: Section, name: str) -> Payment:
     budget = read_amount(total) if total.names() else None
     if budget is not None:
         _refuse_too_little(total.name, budget, cost)
-    return Payment(cost, neighbours, account, budget)
+    return Payment(cost, counted_neighbours(neighbours, dropping(codings)), account, budget)
 
 
-def _read_fixed(section: Section, name: str) -> FixedProtection:
-    payment = _read_payment(section, name)
+def _read_fixed(section: Section, name: str, codings: Mapping[str, Coding]) -> FixedProtection:
+    payment = _read_payment(section, name, codings)
     options = section.section("mechanism", required=False)
     reconstruct = options.take("reconstruct", str, default="auto")
     about = options.take("records", int, default=None)

@@ -23,14 +23,15 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
 
     What is public is checked before a record is touched: the key, the state, the ledger, the accounts. A ledger, a key
     or a sampler that is not the one this service was set up with is refused, for each would give a second answer to
-    an old question. Noise that an earlier start or another worker has paid for is not paid for again.
+    an old question. So is an older copy of the ledger, which has forgotten debits that the state knows. Noise that an
+    earlier start or another worker has paid for is not paid for again.
     """
     with ExitStack() as opened:
         secret = read_key(file.key) if file.key is not None else None
         state = opened.enter_context(State.open(file.state.where()))
         ledger = None
         if file.ledger is not None:
-            ledger = opened.enter_context(Ledger.open(file.ledger.where()))
+            ledger = opened.enter_context(Ledger.open(file.ledger.where(), witness=file.witness))
         _refuse_changes(file, state, ledger, secret)
         means = Means(secret, ledger, file.kept)
         for declared in file.datasets.values():
@@ -85,11 +86,11 @@ def initialise(file: ServiceFile) -> str | None:
 
 def _ledger(where: Path | str, file: ServiceFile, state: State) -> Ledger:
     try:
-        return Ledger.open(where)
+        return Ledger.open(where, witness=file.witness)
     except LedgerMissing:
         # A key outlives what was drawn from it: where there is one, there were books, even if the state is lost too.
         if state.recall(_LEDGER) is None and (file.key is None or not file.key.exists()):
-            return Ledger.create(where)
+            return Ledger.create(where, witness=file.witness)
     raise ServiceError(
         "the ledger of this table builder is gone, and an empty one would be a second budget for the same people. "
         "Nothing was created, nothing was spent. Restore it from a copy, to the place that [ledger] names. If nothing "
@@ -119,9 +120,13 @@ def _was_answered(declared: Declaration, ledger: Ledger | None) -> bool:
 
 
 def _refuse_changes(file: ServiceFile, state: State, ledger: Ledger | None, secret: bytes | None) -> None:
-    """Refuse a ledger, a key or a way to draw noise other than those that the state remembers."""
+    """Refuse a ledger, a key or a way to draw noise other than those that the state remembers.
+
+    From then on the state knows the head of every debit.
+    """
     if ledger is not None:
         state.remember(_LEDGER, ledger.identity)
+        ledger.attach(state.heads)
     if secret is None:
         return
     fingerprint = key_fingerprint(secret)

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tabulary.errors import ServiceError, listed
 from tabulary.ledger import Ledger
+from tabulary.planning import Plan
 from tabulary.workflows.answering.answers import Answerer
 
 if TYPE_CHECKING:
@@ -77,6 +79,15 @@ class Dataset:
             variable.refuse_unusable(self.answers.domain.levels_of(attribute))
         complete = {a: self.variables.get(a, Variable(a)) for a in known}
         object.__setattr__(self, "variables", MappingProxyType(complete))
+
+    @cached_property
+    def largest_plan(self) -> Plan | None:
+        """The plan behind its last table; None where there is no differential privacy.
+
+        Every other table costs the same and is for the same neighbours. The total is not asked: it may be public, and
+        then it has no plan.
+        """
+        return self.answers.plan_of(self.answers.universe.margins[-1])
 
 
 @dataclass(frozen=True)

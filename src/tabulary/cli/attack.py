@@ -1,5 +1,6 @@
 """`tabulary attack`: what can be found out from published tables."""
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,7 +66,7 @@ def differencing(
     output.print(
         f"Differential privacy with ε = {epsilon} for both answers: they differ whether or not he does, so that alone "
         f"says nothing. The best attacker there is says yes {best.advantage:.0%} more often when it is so; nobody can "
-        f"gain more than {best.bound:.0%}."
+        f"gain more than {math.ceil(100 * best.bound)}%."
     )
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import typer
 from rich.text import Text
 
-from tabulary.cli.console import output, progress_bar
+from tabulary.cli.console import output, print_points, progress_bar
 from tabulary.cli.new_file import check_new, write_new
-from tabulary.cli.suppressed import cells_only, print_points, print_suppressed, published
+from tabulary.cli.suppressed import cells_only, print_suppressed, published
 from tabulary.errors import InvalidPlan
 from tabulary.suppress.pages.grid import TOTAL, Entry
 

@@ -1,15 +1,17 @@
 """What the commands print with: results to standard output, everything else to standard error."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
+from rich.text import Text
 
 from tabulary.core.workload import show_margin
 from tabulary.planning import ExpectedErrors, show_width
 from tabulary.release import ReleasedTable
+from tabulary.release.promise import Promise
 
 output = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -50,6 +52,22 @@ def print_expected(expected: ExpectedErrors) -> None:
             f"±{show_width(row.half_width)}",
         )
     output.print(grid)
+
+
+def print_promise(promised: Promise) -> None:
+    """Print what is promised and to whom, on what that rests, and what is not promised."""
+    print_points(promised.statement, (*promised.meaning, promised.protected))
+    print_points("That rests on this", promised.conditions)
+    print_points("Not promised", promised.not_promised)
+
+
+def print_points(heading: str, sentences: Iterable[str]) -> None:
+    """Print sentences below a heading, one to a point."""
+    output.print(f"\n{heading}", style="bold", markup=False)
+    points = Grid.grid(padding=(0, 1))
+    for sentence in sentences:
+        points.add_row("•", Text(sentence))
+    output.print(points)
 
 
 def print_released(table: ReleasedTable, confidence: float) -> None:

@@ -5,13 +5,14 @@ import math
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tabulary.cli.console import output
+from tabulary.cli.console import output, print_points
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.perturb import Laplace, Normal, Perturbation, PerturbedTable
 from tabulary.perturb.law import rounded_up
 from tabulary.perturb.wishes import Wishes
+from tabulary.release.promise import guess_sentence, likelier
 from tabulary.release.table import CONFIDENCE
 
 # Original counts whose bias is told: it is largest where a table is emptiest.
@@ -35,11 +36,8 @@ def print_promise(published: PerturbedTable, promised: PureDP | ApproxDP, *more:
     """Print what is promised for a perturbed table, how accurate it is, and how biased. It holds no exact count."""
     law = published.law
     name = str(law)
-    output.print(f"\n{name[0].upper()}{name[1:]}", style="bold", markup=False)
-    grid = Grid.grid(padding=(0, 1))
-    for sentence in (*_guarantee(law, promised), _accuracy(published), _bias(law, published.minimum), *more):
-        grid.add_row("•", Text(sentence))
-    output.print(grid)
+    said = (*_guarantee(law, promised), _accuracy(published), _bias(law, published.minimum), *more)
+    print_points(f"{name[0].upper()}{name[1:]}", said)
 
 
 def print_wishes(report: Wishes) -> None:
@@ -53,22 +51,21 @@ def print_wishes(report: Wishes) -> None:
         )
         grid.add_row(f"{wish.number}", verdict)
     output.print(grid)
-    output.print("\nContradictions", style="bold")
-    grid = Grid.grid(padding=(0, 1))
+    contradictions = []
     for found in report.contradictions:
         privacy = [] if found.delta is None else ["privacy"]
-        grid.add_row("•", Text(f"{' and '.join([*map(str, found.wishes), *privacy])}: {found.reason}"))
-    output.print(grid)
+        contradictions.append(f"{' and '.join([*map(str, found.wishes), *privacy])}: {found.reason}")
+    print_points("Contradictions", contradictions)
 
 
 def _guarantee(law: Perturbation, promised: PureDP | ApproxDP) -> list[str]:
     delta = show_fraction(promised.delta) if isinstance(promised, ApproxDP) else None
-    factor = math.exp(min(float(promised.epsilon), 700.0))
     exception = "" if delta is None else f", except with a probability of at most δ = {delta}"
     said = [
         f"Promise: {promised}, for one person more or less in the table.",
         f"One person can change one count, by 1. Whatever is published, that moves the odds of any conclusion about "
-        f"the person by at most a factor e^ε = {factor:.3g}{exception}.",
+        f"the person by at most a factor e^ε = {likelier(promised.epsilon)}{exception}.",
+        guess_sentence(promised),
     ]
     if delta is not None and isinstance(law, Laplace | Normal):
         said.append(

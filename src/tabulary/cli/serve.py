@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table as Grid
 
-from tabulary.cli.console import errors, output, progress_bar
+from tabulary.cli.console import errors, output, print_promise, progress_bar
 from tabulary.cli.options import check_together, given_options
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidPlan, MissingExtra
@@ -38,7 +38,11 @@ def serve(
         typer.Option("--init", help="Create the key, the state, the ledger and its accounts, and stop."),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Say how accurate the tables would be, and stop. Opens nothing.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Say how accurate the tables would be and what the public would read, and stop. Opens nothing.",
+        ),
     ] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Serve 100,000 generated people. Needs no file.")
@@ -153,6 +157,16 @@ def _check(configured: "ServiceFile") -> None:
         output.print(expected.sentence, markup=False)
         if expected.errors:
             output.print(_by_order(declared.universe, expected.errors))
+        if expected.promise is None:
+            output.print(
+                f"What the public will read follows from a budget that the ledger alone holds. Add the table "
+                f"[dataset.{declared.name}.budget] with it to this file, and it is shown here.",
+                markup=False,
+            )
+        else:
+            output.print("What the public will read:", markup=False)
+            print_promise(expected.promise)
+            output.print()
 
 
 def _by_order(universe: Universe, expected: tuple[ExpectedError, ...]) -> Grid:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from tabulary.cli.console import output, progress_bar
+from tabulary.cli.console import output, print_points, print_promise, progress_bar
 from tabulary.cli.options import assigned, check_together, given_options, option_name, whole_number
 from tabulary.cli.suppress_classical import ClassicalRules, Cost, suppress_classically
 from tabulary.cli.suppress_input import Asked, Prior
-from tabulary.cli.suppressed import new_folder, print_points, print_promise, print_suppressed, say_written
+from tabulary.cli.suppressed import new_folder, print_suppressed, say_written
 from tabulary.errors import InvalidPlan, ReleaseDamaged
 
 if TYPE_CHECKING:

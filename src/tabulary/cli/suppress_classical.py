@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.text import Text
 
-from tabulary.cli.console import output, progress_bar
+from tabulary.cli.console import output, print_promise, progress_bar
 from tabulary.cli.options import assigned
 from tabulary.cli.suppress_input import Asked
-from tabulary.cli.suppressed import cells_only, new_folder, print_promise, print_suppressed, say_written
+from tabulary.cli.suppressed import cells_only, new_folder, print_suppressed, say_written
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan

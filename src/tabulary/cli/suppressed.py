@@ -1,6 +1,6 @@
 """Tables with suppressed cells in the terminal."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from rich.text import Text
 from tabulary.cli.console import output
 from tabulary.release import StagedFolder, staged_folder
 from tabulary.release.figure import show_count
-from tabulary.release.promise import Promise
 from tabulary.suppress.pages.grid import TOTAL, Entry, Grid
 from tabulary.suppress.table import MARK, SuppressedTable
 
@@ -48,22 +47,6 @@ def cells_only(table: SuppressedTable) -> SuppressedTable:
 def published(entry: Entry) -> Text:
     """Return a cell as the public sees it."""
     return Text(MARK, style="bold") if entry.suppressed else Text(show_count(entry.value))
-
-
-def print_promise(promised: Promise) -> None:
-    """Print what is promised, on what that rests, and what is not."""
-    print_points(promised.statement, promised.meaning)
-    print_points("That rests on this", promised.conditions)
-    print_points("Not promised", promised.not_promised)
-
-
-def print_points(heading: str, sentences: Iterable[str]) -> None:
-    """Print sentences below a heading, one to a point."""
-    output.print(f"\n{heading}", style="bold", markup=False)
-    points = Lines.grid(padding=(0, 1))
-    for sentence in sentences:
-        points.add_row("•", Text(sentence))
-    output.print(points)
 
 
 @contextmanager

@@ -222,6 +222,11 @@ class Records(HeldRecords):
         return self._engine.weights
 
     @property
+    def drops(self) -> tuple[str, ...]:
+        """The attributes for which a record with an unknown value is left out: public, as their codings are."""
+        return self._engine.drops
+
+    @property
     def engine(self) -> str:
         """The name of the engine that counts them: public."""
         return self._engine.name
@@ -241,7 +246,8 @@ class Records(HeldRecords):
         wanted = margins_of(self.domain, margins)
         for margin in wanted:
             self.domain.check_cells(margin, min(max_cells, _LARGEST_TABLE))
-        return Tally(self.domain, self._engine.count(wanted, progress=progress), weights=self.weights)
+        counts = self._engine.count(wanted, progress=progress)
+        return Tally(self.domain, counts, weights=self.weights, drops=self.drops)
 
     def fingerprint(self, key: bytes) -> str:
         """Return 32 digits that name these records under a secret key, in whatever order they stand.

@@ -53,6 +53,11 @@ class TallyCache:
         """The weights that are summed; None where every record counts one, and has a sensitivity of one."""
         return self._records.weights
 
+    @property
+    def drops(self) -> tuple[str, ...]:
+        """The attributes for which a record with an unknown value was left out: see `confidential.dropping`."""
+        return self._records.drops
+
     def exact(self, margin: Margin) -> NDArray[np.int64]:
         """Return the exact counts of one margin, read-only, its attributes in the domain's order.
 

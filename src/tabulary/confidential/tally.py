@@ -30,10 +30,15 @@ class Tally:
     [3, 7]
     """
 
-    __slots__ = ("__weakref__", "_counts", "_domain", "_weights")
+    __slots__ = ("__weakref__", "_counts", "_domain", "_drops", "_weights")
 
     def __init__(
-        self, domain: Domain, counts: Mapping[Margin, NDArray[np.int64]], *, weights: Weights | None = None
+        self,
+        domain: Domain,
+        counts: Mapping[Margin, NDArray[np.int64]],
+        *,
+        weights: Weights | None = None,
+        drops: tuple[str, ...] = (),
     ) -> None:
         held: dict[Margin, NDArray[np.int64]] = {}
         for margin, cells in counts.items():
@@ -45,6 +50,7 @@ class Tally:
         self._domain = domain
         self._counts = held
         self._weights = weights
+        self._drops = drops
 
     @classmethod
     def from_table(
@@ -81,6 +87,11 @@ class Tally:
     def weights(self) -> Weights | None:
         """The weights that were summed; None where every record counts one, and has a sensitivity of one."""
         return self._weights
+
+    @property
+    def drops(self) -> tuple[str, ...]:
+        """The attributes for which a record with an unknown value was left out: see `confidential.dropping`."""
+        return self._drops
 
     @property
     def margins(self) -> tuple[Margin, ...]:

@@ -43,7 +43,7 @@ def contrast_sensitivity(
     by two where ⟨S, d⟩ is odd, so both follow from one Walsh–Hadamard transform of the scales. On others the
     pairs are compared one by one. With sensitive attributes, only pairs that agree on all others count.
     Exact; on domains too large for that, twice (four times, squared) the add-remove value, which is never
-    too small.
+    too small. Where a replaced record may be dropped, both are the larger of the two.
 
     >>> domain = Domain({letter: "01" for letter in "ABC"})
     >>> sets = [(), ("A",), ("B",), ("A", "B")]
@@ -58,17 +58,17 @@ def contrast_sensitivity(
             raise InvalidPlan(f"{len(named)} sets of coefficients need as many positive scales.")
     weights = [1 / s for s in scales] if scales is not None else [Fraction(1)] * len(named)
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
-    records = neighbours.records
     added = MarginSensitivity(
         exact_sum(weights, [basis.coefficients(domain.shape_of(s)) for s in named]),
         _largest_square(domain, named, squares),
     )
-    if neighbours.relation == "replace":
+    found = [added] if "add-remove" in neighbours.steps else []
+    if "replace" in neighbours.steps:
         used = domain.margin({a for s in named for a in s} | set(neighbours.sensitive))
         fixed = [i for i, a in enumerate(used) if neighbours.sensitive and a not in neighbours.sensitive]
         exact = _compare(domain, used, named, weights, squares, fixed)
-        added = exact or MarginSensitivity(2 * added.l1, 4 * added.l2_squared)
-    return MarginSensitivity(records * added.l1, records**2 * added.l2_squared)
+        found.append(exact or MarginSensitivity(2 * added.l1, 4 * added.l2_squared))
+    return MarginSensitivity.largest(found, neighbours.records)
 
 
 def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fraction]) -> Fraction:

@@ -61,7 +61,8 @@ def residual_sensitivity(
     agree, and with sensitive attributes all others do. Attributes that the parts treat alike are
     interchangeable, so how many of them differ is enough. Exact without structural zeros, which can only
     forbid patterns: never too small. With too many patterns to compare, the largest change of every part is
-    added up instead, which is never too small either.
+    added up instead, which is never too small either. Where a replaced record may be dropped, both are the larger of
+    those of add-remove and replace.
 
     Scales default to one. `squared_scales` serves Gaussian noise, whose variance is rational while its
     standard deviation is not; `l1` then takes the scales as one.
@@ -82,23 +83,25 @@ def residual_sensitivity(
     # An empty part costs nothing, and would only add patterns to compare.
     kept = [i for i, (_, centred) in enumerate(named) if all(levels[a] > 1 for a in centred)]
     l1, l2 = [weights[i] for i in kept], [squares[i] for i in kept]
-    if neighbours.relation == "add-remove":
+    found = []
+    if "add-remove" in neighbours.steps:
         norms = [_norms(tuple(sorted(levels[a] for a in named[i][1]))) for i in kept]
-        found = MarginSensitivity(
-            exact_sum(l1, [norm for norm, _ in norms]), exact_sum(l2, [norm for _, norm in norms])
+        found.append(
+            MarginSensitivity(
+                exact_sum(l1, [norm for norm, _ in norms]), exact_sum(l2, [norm for _, norm in norms])
+            )
         )
-    else:
+    if "replace" in neighbours.steps:
         moving = [
             a
             for a in domain.attributes
             if levels[a] > 1 and (not neighbours.sensitive or a in neighbours.sensitive)
         ]
         columns = [_Column.of(named[i], levels, moving) for i in kept]
-        found = MarginSensitivity(
-            _largest(columns, l1, levels, norm=0), _largest(columns, l2, levels, norm=1)
+        found.append(
+            MarginSensitivity(_largest(columns, l1, levels, norm=0), _largest(columns, l2, levels, norm=1))
         )
-    records = neighbours.records
-    return MarginSensitivity(records * found.l1, records**2 * found.l2_squared)
+    return MarginSensitivity.largest(found, neighbours.records)
 
 
 def _checked(domain: Domain, part: tuple[Margin, Margin]) -> tuple[Margin, Margin]:

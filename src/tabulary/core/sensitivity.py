@@ -1,12 +1,14 @@
 """How far one person can move a set of margins: exact L1 and squared L2 sensitivities.
 
 Adding a record raises one cell of every margin by one. Replacing a record moves one unit, in every margin,
-from the old record's cell to the new one's; a margin in which both fall in the same cell does not change.
+from the old record's cell to the new one's; a margin in which both fall in the same cell does not change. Where a
+record may be dropped for a value it holds, replacing it may also take it out of the counts, or bring it in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,15 @@ class MarginSensitivity:
     l1: Fraction
     l2_squared: Fraction
 
+    @classmethod
+    def largest(cls, found: Iterable[Self], records: int) -> Self:
+        """Return the sensitivity to c records of a person, from those to all that can happen to one record.
+
+        The norm of a sum is at most the sum of the norms, and all c records may do the same: c Δ₁ and c² Δ₂².
+        """
+        each = list(found)
+        return cls(records * max(s.l1 for s in each), records**2 * max(s.l2_squared for s in each))
+
 
 def margin_sensitivity(
     domain: Domain,
@@ -41,15 +52,14 @@ def margin_sensitivity(
 ) -> MarginSensitivity:
     """Return the exact sensitivity of the cells of `margins`, each margin divided by its scale.
 
-    Add-remove, c records a person: each record adds one to one cell of every margin. The norm of a sum is at
-    most the sum of the norms, and all c records may fall in the same cells, so
-    Δ₁ = c Σ 1/s and Δ₂² = c² Σ 1/s².
+    Add-remove, c records a person: each record adds one to one cell of every margin, and all c may fall in the
+    same cells, so Δ₁ = c Σ 1/s and Δ₂² = c² Σ 1/s².
 
     Replace, c records: each record takes one from a cell x and gives one to a cell y in every margin where x
     and y differ. With D(x, y) the margins where they do, Δ₁ = 2c max Σ_D 1/s and Δ₂² = 2c² max Σ_D 1/s², over
     all pairs of possible cells. Without structural zeros some pair differs in every attribute that has two
     levels, so D is every margin with such an attribute. Structural zeros can forbid all those pairs; then the
-    pairs are compared one by one.
+    pairs are compared one by one. Where a replaced record may be dropped, both are the larger of the two.
 
     Scales default to one. `squared_scales` serves Gaussian noise, whose variance is rational while its
     standard deviation is not; `l1` then takes the scales as one.
@@ -64,15 +74,19 @@ def margin_sensitivity(
             raise InvalidPlan(f"{len(margins)} margins need as many positive scales.")
     weights = [1 / s for s in scales] if scales is not None else [Fraction(1)] * len(margins)
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
-    records = neighbours.records
-    if neighbours.relation == "add-remove":
+    found = []
+    if "add-remove" in neighbours.steps:
         once = [1] * len(margins)
-        return MarginSensitivity(records * exact_sum(weights, once), records**2 * exact_sum(squares, once))
-    patterns = _difference_patterns(domain, margins)
-    return MarginSensitivity(
-        2 * records * max(exact_sum(weights, p) for p in patterns),
-        2 * records**2 * max(exact_sum(squares, p) for p in patterns),
-    )
+        found.append(MarginSensitivity(exact_sum(weights, once), exact_sum(squares, once)))
+    if "replace" in neighbours.steps:
+        patterns = _difference_patterns(domain, margins)
+        found.append(
+            MarginSensitivity(
+                2 * max(exact_sum(weights, p) for p in patterns),
+                2 * max(exact_sum(squares, p) for p in patterns),
+            )
+        )
+    return MarginSensitivity.largest(found, neighbours.records)
 
 
 def _difference_patterns(domain: Domain, margins: Sequence[Margin]) -> list[tuple[bool, ...]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.tally import Tally
 from tabulary.errors import InvalidPlan
 from tabulary.mechanisms.contrasts import measure_contrasts
@@ -26,6 +27,7 @@ def measure(tally: Tally, plan: Plan, sampler: Sampler) -> Measurement:
             "a plan counts records, and this tally adds up weights, of which one record has many: its noise would "
             "not hide one. Nothing was measured. Publish weighted tables with tb.perturb.Tables."
         )
+    refuse_public_total(plan.neighbours, tally.drops)
     return MECHANISMS[plan.mechanism](tally, plan, sampler)
 
 

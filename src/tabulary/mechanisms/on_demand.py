@@ -23,6 +23,7 @@ from typing import NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.tallies import TallyCache
 from tabulary.core.bounded import BoundedCache
 from tabulary.core.residuals import residual_values
@@ -137,6 +138,7 @@ def check_measurable(tallies: TallyCache, plan: Plan) -> None:
         raise InvalidPlan(f"mechanism {plan.mechanism!r} does not measure residuals. Nothing was measured.")
     if tallies.domain != plan.domain:
         raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
+    refuse_public_total(plan.neighbours, tallies.drops)
     largest = max(plan.domain.cells(part.centred) for part in plan.measured)
     if largest * int(tallies.exact(())) >= 2**62:
         raise InvalidTable("a table with counts this large has residuals beyond 64-bit whole numbers.")

@@ -202,7 +202,7 @@ class Tables:
     @property
     def moves(self) -> int:
         """How many cells of one table a person moves at most: one, or two when replaced by another."""
-        return 1 if self.neighbours.relation == "add-remove" else 2
+        return self.neighbours.moved
 
     @property
     def worth(self) -> float:
@@ -371,7 +371,7 @@ class Tables:
         described: dict[str, object] = {
             "domain": self.domain.describe(),
             "privacy": describe_privacy(self.privacy()),
-            "neighbours": self.neighbours.relation,
+            "neighbours": self.neighbours.describe(),
             "d": self.d,
             "tables": [
                 {"attributes": list(m), "weight": str(weight), "epsilon": str(self.moves * law.epsilon)}
@@ -436,7 +436,7 @@ class Tables:
     def _check_tables(self) -> None:
         for margin in self.margins:
             self.domain.check_cells(margin)
-            if self.moves == 2 and not self.weighted and self.cells(margin) == 1:
+            if self.neighbours.total_is_public and not self.weighted and self.cells(margin) == 1:
                 raise InvalidPlan(
                     f"with 'replace' neighbours nobody can change the table on {show_margin(margin)}: it holds nothing "
                     "but the public number of records. Leave it out of the list, and publish it as it is."

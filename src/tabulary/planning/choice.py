@@ -77,7 +77,8 @@ def plan(
         domain: the attributes and levels.
         workload: the wanted margins, as a `Workload` or as text such as "[sex age][age job]".
         privacy: `PureDP(1)`, `ApproxDP(1, 1e-9)` or `ZCDP("1/8")`.
-        neighbours: "add-remove" (a person's records are there or not) or "replace".
+        neighbours: "add-remove" (a person's records are there or not) or "replace". Where records with an unknown
+            value are dropped, "replace" has to know: `Neighbours("replace", may_drop=True)`.
         contribution: the most records of one person.
         sensitive: the only attributes whose values are protected, with "replace" neighbours; none means all.
         mechanism: "cells", "margins", "fourier", "efron-stein", "residual", or "auto" for the one whose linear
@@ -258,7 +259,9 @@ def plan_from_description(description: object) -> Plan:
             workload=Workload(domain, [m["attributes"] for m in work], [m["weight"] for m in work]),
             privacy=privacy_from_description(description["privacy"]),
             loss=loss,
-            neighbours=Neighbours(near["relation"], near["records"], domain.margin(near["sensitive"])),
+            neighbours=Neighbours(
+                near["relation"], near["records"], domain.margin(near["sensitive"]), near["may_drop"]
+            ),
             mechanism=_option("mechanism", description["mechanism"], PLANNERS),
             measured=tuple(
                 MeasuredMargin(

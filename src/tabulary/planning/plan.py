@@ -318,11 +318,7 @@ class Plan:
             ],
             "privacy": describe_privacy(self.privacy),
             "loss": describe_privacy(self.loss),
-            "neighbours": {
-                "relation": self.neighbours.relation,
-                "records": self.neighbours.records,
-                "sensitive": list(self.neighbours.sensitive),
-            },
+            "neighbours": self.neighbours.describe(),
             "mechanism": self.mechanism,
             "reconstruct": self.reconstruct,
             "rounding": self.rounding,

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from tabulary.core.domain import Margin
-from tabulary.core.privacy import Loss, PureDP
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.privacy import Loss, Neighbours, PureDP, Relation
 from tabulary.planning.allocation import Part, cell_weights, gaussian_allocation, gaussian_minimax
 from tabulary.planning.calibration import calibrated
 from tabulary.planning.closure import closure
 from tabulary.planning.direct import Request
 from tabulary.planning.laplace_allocation import laplace_allocation, laplace_minimax
+from tabulary.planning.measured import sensitivity_of
 from tabulary.planning.plan import Plan
 from tabulary.planning.shrink_weights import shrink_weights
 
@@ -85,9 +86,12 @@ def _planned(request: Request, loss: Loss, shares: Mapping[Part, float] | Mappin
         # A part that is centred on one level holds no value: there is nothing to measure.
         if not single.intersection(part[1])
     }
-    if request.neighbours.relation == "replace":
-        # The number of records is public then: nobody can change it, so that knowing it costs nothing.
+    if request.neighbours.total_is_public:
+        # Nobody can change the number of counted records, so that knowing it costs nothing.
         exact[(), ()] = _PUBLIC * max(exact.values())
+    elif request.neighbours.may_drop:
+        free = _free_share(request.domain, {part: s for part, s in exact.items() if part != ((), ())}, loss)
+        exact[(), ()] = max(free, exact.get(((), ()), free))
     measured = calibrated(
         request.domain,
         [margin for margin, _ in exact],
@@ -98,3 +102,25 @@ def _planned(request: Request, loss: Loss, shares: Mapping[Part, float] | Mappin
         centred=[centred for _, centred in exact],
     )
     return request.planned("residual", loss, measured)
+
+
+def _free_share(domain: Domain, shares: Mapping[Part, Fraction], loss: Loss) -> Fraction:
+    """Return the share of the total that costs nothing where a replaced record may be dropped.
+
+    A record that becomes another one moves the parts by R and the total not at all; one that is dropped moves the parts
+    by A < R and the total by one. So the total may have the share R - A before dropping a record costs more than
+    replacing it.
+    """
+    relative = [1 / share for share in shares.values()]
+    pure = isinstance(loss, PureDP)
+
+    def moved(relation: Relation) -> Fraction:
+        near = Neighbours(relation)
+        if pure:
+            return sensitivity_of(domain, list(shares), near, query="residuals", scales=relative).l1
+        return sensitivity_of(
+            domain, list(shares), near, query="residuals", squared_scales=relative
+        ).l2_squared
+
+    # A share of zero would be no part at all.
+    return max(moved("replace") - moved("add-remove"), min(shares.values(), default=Fraction(1)) / _PUBLIC)

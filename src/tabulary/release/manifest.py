@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeGuard
 
+from tabulary.core.head import Receipt
 from tabulary.planning import Plan
 from tabulary.release.formats import file_names
 from tabulary.release.promise import promise_of
@@ -49,6 +50,7 @@ class Imprint:
 
     `formats` are those besides CSV and Parquet, which every release has. `engine` is what counted the records, if it
     was records that were counted. `interactions` says that the promise names some that are released without noise.
+    `receipt` says which ledger paid, None where none did.
     """
 
     title: str
@@ -57,6 +59,7 @@ class Imprint:
     formats: tuple[str, ...] = ()
     engine: str | None = None
     interactions: bool = False
+    receipt: Receipt | None = None
 
     @property
     def schema(self) -> str:
@@ -79,6 +82,7 @@ class Imprint:
                 **({} if self.engine is None else {"engine": self.engine}),
             },
             **({"formats": list(self.formats)} if self.schema != SCHEMA else {}),
+            "ledger": None if self.receipt is None else self.receipt.describe(),
         }
 
 
@@ -107,7 +111,7 @@ def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dic
         **imprint.describe(),
         "plan": plan.describe(),
         "plan_digest": plan.digest(),
-        "promise": promise_of(plan, exact_as_tables=not imprint.interactions).describe(),
+        "promise": promise_of(plan).describe(),
         "confidence": CONFIDENCE,
         "expected_errors": [
             {

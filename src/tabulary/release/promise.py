@@ -1,7 +1,6 @@
 """What a plan promises, in plain words.
 
-The words belong to the schema of the manifest: a release is checked against them, so other words need
-another schema, and those of older schemas stay.
+Every page, report and manifest takes its words from here, and a release is checked against them.
 """
 
 import math
@@ -12,13 +11,15 @@ from fractions import Fraction
 from tabulary.core.bits import bits_of
 from tabulary.core.domain import Margin
 from tabulary.core.exact import show_fraction
+from tabulary.core.guessing import guessing
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP, zcdp_to_approx
-from tabulary.core.workload import show_margin
 from tabulary.errors import listed
 from tabulary.planning import Plan
 
 _EXAMPLE_DELTA = Fraction(1, 1_000_000)
 _MOST_NAMED = 12
+# Whoever may be right this often, in percent, is hardly held back.
+_LITTLE = 99
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,10 @@ class Promise:
         }
 
 
-def promise_of(plan: Plan, *, exact_as_tables: bool = False) -> Promise:
+def promise_of(plan: Plan) -> Promise:
     """Return what `plan` promises. Numbers are rounded against the promise, so none of them flatters it.
 
-    `exact_as_tables` names what is released without noise by its attributes alone, as manifests did before
-    `tabulary-release/4`: there it reads as if whole tables were exact.
+    The words are about `plan.privacy`. Its noise may keep more than that, which no reader has to believe.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.planning import plan
@@ -58,8 +58,7 @@ def promise_of(plan: Plan, *, exact_as_tables: bool = False) -> Promise:
     """
     promised = _promise("This release is", plan.privacy, plan.neighbours)
     if plan.neighbours.sensitive:
-        exact = _exact_tables(plan) if exact_as_tables else _exact_words(plan)
-        return replace(promised, not_promised=(*promised.not_promised, _unprotected(exact)))
+        return replace(promised, not_promised=(*promised.not_promised, _unprotected(_exact_words(plan))))
     return promised
 
 
@@ -88,14 +87,22 @@ def _promise(subject: str, privacy: Privacy, neighbours: Neighbours) -> Promise:
         "That nothing can be learned. What these tables say about groups, they say about their members too, "
         "whether or not any one of them is in the data.",
         f"That other releases from the same records come free. {joint}",
-        *(
-            ["That the number of records is hidden. With 'replace' neighbours it is public."]
-            if neighbours.relation == "replace"
-            else []
-        ),
+        *_public_number(neighbours),
         "That every number is close to the truth. Each comes with its own error, below.",
     )
     return Promise(f"{subject} {kind}", meaning, _protected(neighbours), conditions, not_promised)
+
+
+def _public_number(neighbours: Neighbours) -> tuple[str, ...]:
+    """Return what is said of the number of records where that of the source is public."""
+    if neighbours.total_is_public:
+        return ("That the number of records is hidden. With 'replace' neighbours it is public.",)
+    if neighbours.may_drop:
+        return (
+            "That the number of records in the source is hidden. With 'replace' neighbours it is public. How many of "
+            "them were counted is protected: records with an unknown value are dropped, so the total has noise too.",
+        )
+    return ()
 
 
 def exact_interactions(plan: Plan) -> dict[Margin, int]:
@@ -137,10 +144,6 @@ def _exact_words(plan: Plan) -> str:
     return "; ".join([*named[:_MOST_NAMED], *rest]) or "none of the interactions"
 
 
-def _exact_tables(plan: Plan) -> str:
-    return "".join(map(show_margin, plan.exact)) or "none of the interactions"
-
-
 def _unprotected(exact: str) -> str:
     return (
         "That anything but the sensitive attributes is hidden. What a person's other attributes are, and whether "
@@ -155,8 +158,8 @@ def _kind(privacy: Privacy) -> tuple[str, tuple[str, ...], str]:
                 f"ε-differentially private with ε = {show_fraction(epsilon)}.",
                 (
                     "Whatever these tables show, one person could not have made it much likelier: with or "
-                    f"without that change, no outcome is more than e^ε = {_factor(epsilon)} times as likely.",
-                    _guess(epsilon, Fraction(0)),
+                    f"without that change, no outcome is more than e^ε = {likelier(epsilon)} times as likely.",
+                    guess_sentence(privacy),
                 ),
                 "Their ε add up, and a group of k people together has k times ε.",
             )
@@ -166,10 +169,10 @@ def _kind(privacy: Privacy) -> tuple[str, tuple[str, ...], str]:
                 f"ε = {show_fraction(epsilon)} and δ = {show_fraction(delta)}.",
                 (
                     "Whatever these tables show, one person could not have made it much likelier: with or "
-                    f"without that change, any set of outcomes is at most e^ε = {_factor(epsilon)} times as "
+                    f"without that change, any set of outcomes is at most e^ε = {likelier(epsilon)} times as "
                     "likely, plus δ. The δ is the room left for outcomes that break the factor; it "
                     "should be far smaller than one over the number of people.",
-                    _guess(epsilon, delta),
+                    guess_sentence(privacy),
                 ),
                 "Their ε and δ add up; for a group of k people ε grows k-fold, and δ faster than that.",
             )
@@ -182,25 +185,24 @@ def _kind(privacy: Privacy) -> tuple[str, tuple[str, ...], str]:
                     "concentrated: for every α > 1 the Rényi divergence of order α is at most ρα.",
                     "That implies (ε, δ)-differential privacy for every δ at once. For δ = one in a million, "
                     f"ε = {_rounded_up(float(implied.epsilon))}.",
-                    _guess(implied.epsilon, implied.delta),
+                    guess_sentence(privacy),
                 ),
                 "Their ρ add up, and a group of k people together has k² times ρ.",
             )
 
 
-def _guess(epsilon: Fraction, delta: Fraction) -> str:
-    # (e^ε + δ) / (e^ε + 1) bounds every test between two neighbours, written so that no ε overflows.
-    odds = math.exp(-min(float(epsilon), 700.0))
-    bound = min(1.0, (1 + float(delta) * odds) / (1 + odds))
-    percent = Decimal(100 * bound).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
-    sure = (
-        f"at most {percent} % of the time"
-        if percent < 99
-        else "nearly always: a parameter this large promises little"
-    )
+def guess_sentence(privacy: Privacy) -> str:
+    """Return how often the best guess between two neighbours is right (`guessing`), as a sentence. Rounded up.
+
+    >>> print(guess_sentence(ZCDP("1/2")))  # doctest: +NORMALIZE_WHITESPACE
+    Someone who knows everything else, and would guess at even odds which of the two data sets that the promise
+    compares is the true one, is right at most 74.0 % of the time. A coin is right 50 % of the time.
+    """
+    percent = (100 * Decimal(guessing(privacy))).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+    little = " A parameter this large promises little." if percent >= _LITTLE else ""
     return (
-        "Someone who knows everything else and would guess at even odds which of the two it was, is right "
-        f"{sure}, where a coin is right 50 % of the time."
+        "Someone who knows everything else, and would guess at even odds which of the two data sets that the promise "
+        f"compares is the true one, is right at most {percent} % of the time. A coin is right 50 % of the time.{little}"
     )
 
 
@@ -230,7 +232,12 @@ def _bound(neighbours: Neighbours) -> str:
     return f"No person has more than {neighbours.records:,} records. One who has more is protected less."
 
 
-def _factor(epsilon: Fraction) -> str:
+def likelier(epsilon: Fraction) -> str:
+    """Return e^ε, the factor by which one person may make an outcome likelier, rounded up to three digits.
+
+    >>> likelier(Fraction(1))
+    '2.72'
+    """
     if epsilon > 700:
         return "a number beyond all use"
     return _rounded_up(math.exp(float(epsilon)))

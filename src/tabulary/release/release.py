@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tabulary.core.domain import Margin
+from tabulary.core.head import Receipt
 from tabulary.core.table import Table
 from tabulary.core.workload import show_margin
 from tabulary.errors import (
@@ -56,7 +57,8 @@ class Release:
     `tables` are the noisy tables of the plan's workload, in any order, their attributes in the domain's
     order. The plan decides the law of linear estimates; a constrained reconstruction brings its own `errors`,
     and `reconstruction` holds facts about it. `engine` is the name of what counted the records, if it was records that
-    were counted. A release that was saved or loaded knows its folder; `verify` looks at that folder again.
+    were counted. `receipt` says which ledger paid: its identity, and the head of the account just after the debit. A
+    release that was saved or loaded knows its folder; `verify` looks at that folder again.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.privacy import PureDP
@@ -79,6 +81,7 @@ class Release:
         errors: Mapping[Margin, ErrorLaw] | None = None,
         reconstruction: Mapping[str, Fact] | None = None,
         engine: str | None = None,
+        receipt: Receipt | None = None,
     ) -> None:
         listed = list(tables)
         given = {table.domain.attributes: table for table in listed}
@@ -97,6 +100,7 @@ class Release:
         self.plan = plan
         self.title = title
         self.engine = engine
+        self.receipt = receipt
         known = dict(errors or {})
         self.reconstruction = dict(reconstruction or {})
         self._tables = {m: ReleasedTable(given[m], known.get(m) or plan.error_of(m)) for m in wanted}
@@ -113,10 +117,19 @@ class Release:
         errors: Mapping[Margin, ErrorLaw] | None = None,
         reconstruction: Mapping[str, Fact] | None = None,
         engine: str | None = None,
+        receipt: Receipt | None = None,
     ) -> "Release":
         """Return the release of noisy arrays, one for each margin of the plan, axes in the domain's order."""
         tables = [Table(plan.domain.project(m), array) for m, array in counts.items()]
-        return cls(plan, tables, title=title, errors=errors, reconstruction=reconstruction, engine=engine)
+        return cls(
+            plan,
+            tables,
+            title=title,
+            errors=errors,
+            reconstruction=reconstruction,
+            engine=engine,
+            receipt=receipt,
+        )
 
     @property
     def margins(self) -> tuple[Margin, ...]:
@@ -200,6 +213,7 @@ class Release:
             formats=extra_formats(formats),
             engine=self.engine,
             interactions=bool(self.plan.exact),
+            receipt=self.receipt,
         )
         tables = tuple(self)
         names = file_names(self.margins)
@@ -233,6 +247,7 @@ class Release:
             errors=found.errors,
             reconstruction=found.reconstruction,
             engine=found.engine,
+            receipt=found.receipt,
         )
         release._staged, release._digest = StagedFolder(folder, published=True), found.digest
         return release

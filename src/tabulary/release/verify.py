@@ -15,9 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.head import Receipt
 from tabulary.core.table import Table
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidTable, PublicError, ReleaseDamaged, ReleaseError, listed
+from tabulary.errors import InvalidTable, LedgerError, PublicError, ReleaseDamaged, ReleaseError, listed
 from tabulary.planning import ErrorLaw, Plan, SimulatedErrors, plan_from_description
 from tabulary.release.folder import list_folder, read_plain_file
 from tabulary.release.formats import TABLES, arrow_table, csv_bytes, file_names, read_parquet
@@ -45,7 +46,7 @@ _SAFE_NAME = re.compile(rf"{re.escape(REPORT)}|{TABLES}/[a-z0-9_-]{{1,120}}({_EN
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FIELDS = {
     *("schema", "title", "date", "software", "plan", "plan_digest", "promise", "confidence"),
-    *("expected_errors", "reconstruction", "tables", "files", "digest"),
+    *("expected_errors", "reconstruction", "tables", "files", "ledger", "digest"),
 }
 _NAMING_FORMATS = {SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE, SCHEMA_WITH_INTERACTIONS}
 _MOST_LISTED = 100
@@ -62,6 +63,7 @@ class VerifiedRelease:
     title: str
     digest: str
     engine: str | None
+    receipt: Receipt | None
 
 
 @dataclass
@@ -130,7 +132,8 @@ def read_release(path: Path, *, expected_digest: str | None = None) -> VerifiedR
         raise reading.damaged()
     tables = [_read_table(reading, plan, margin, *names[margin]) for margin in plan.workload]
     released = [table for table in tables if table is not None]
-    _check_claims(reading, plan, released, manifest, formats)
+    receipt = _read_receipt(reading, manifest)
+    _check_claims(reading, plan, released, manifest, formats, receipt)
     _check_reconstruction(reading, plan, released, manifest)
     if reading.problems:
         raise reading.damaged()
@@ -142,6 +145,7 @@ def read_release(path: Path, *, expected_digest: str | None = None) -> VerifiedR
         title=manifest["title"],
         digest=manifest["digest"],
         engine=manifest["software"].get("engine"),
+        receipt=receipt,
     )
 
 
@@ -192,6 +196,17 @@ def _read_formats(reading: _Reading, manifest: Mapping[str, Any]) -> tuple[str, 
     known = ", ".join(name for name in FORMATS if name not in ALWAYS)
     reading.note(f"{MANIFEST}: 'formats' does not name some of {known}, in this order.")
     return ()
+
+
+def _read_receipt(reading: _Reading, manifest: Mapping[str, Any]) -> Receipt | None:
+    """Return which ledger paid, as far as a manifest can say: whether it did, only that ledger knows."""
+    stated = manifest.get("ledger")
+    if stated is not None:
+        try:
+            return Receipt.from_description(stated)
+        except LedgerError:
+            reading.note(f"{MANIFEST}: 'ledger' does not name the entry of a ledger the way Tabulary does.")
+    return None
 
 
 def _read_plan(reading: _Reading, manifest: Mapping[str, Any], present: set[str]) -> Plan | None:
@@ -343,6 +358,7 @@ def _check_claims(
     released: list[ReleasedTable],
     manifest: Mapping[str, Any],
     formats: tuple[str, ...],
+    receipt: Receipt | None,
 ) -> None:
     match manifest:
         case {
@@ -364,7 +380,7 @@ def _check_claims(
             return
         engine = named
     interactions = schema == SCHEMA_WITH_INTERACTIONS and bool(plan.exact)
-    derived = claims(plan, released, Imprint(title, date, software, formats, engine, interactions))
+    derived = claims(plan, released, Imprint(title, date, software, formats, engine, interactions, receipt))
     if len(released) < len(plan.workload):
         # Already noted, table by table; what is left of them says nothing about the claim.
         del derived["tables"]

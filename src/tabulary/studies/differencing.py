@@ -11,7 +11,6 @@ Each is run against cell keys and against differentially private answers that sh
 here: the workers are invented.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.cellkey import PTable, record_keys
+from tabulary.core.guessing import guessing
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidPlan
 from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, SystemEntropy
@@ -106,7 +106,7 @@ def differencing(
     noise = DiscreteLaplace(2 / loss)
     sampler = ExactSampler(source)
     noisy_first, noisy_second = large + sampler.draw(noise, trials), small + sampler.draw(noise, trials)
-    bound = math.tanh(float(loss) / 2)
+    bound = 2 * guessing(PureDP(loss)) - 1
     differs = "compares the answers"
     return (
         _differencing(CELL_KEYS, differs, first != second, above),

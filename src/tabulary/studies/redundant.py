@@ -97,10 +97,12 @@ def exact_redundant_sensitivity(workload: Workload, neighbours: Neighbours) -> F
     """
     refuse_impossible_cells(workload.domain)
     sets = workload.closure().margins
-    if neighbours.relation == "add-remove":
-        moved = sum(_alone(workload.domain.shape_of(s)) for s in sets)
-    else:
-        moved = _replaced(workload.domain, sets)
+    moved = max(
+        sum(_alone(workload.domain.shape_of(s)) for s in sets)
+        if step == "add-remove"
+        else _replaced(workload.domain, sets)
+        for step in neighbours.steps
+    )
     return Fraction(neighbours.records * moved)
 
 

@@ -150,8 +150,8 @@ class AdaptivePlan:
 
     @property
     def total_is_public(self) -> bool:
-        """Whether neighbours have the same number of records."""
-        return self.neighbours.relation == "replace"
+        """Whether neighbours have the same number of counted records."""
+        return self.neighbours.total_is_public
 
     @cached_property
     def candidates(self) -> tuple[Margin, ...]:
@@ -177,13 +177,13 @@ class AdaptivePlan:
 
     def score_sensitivity(self, candidates: Sequence[Margin]) -> int:
         """Return how much one person moves a score of these candidates at most."""
-        moved = self.neighbours.records * (2 if self.total_is_public else 1)
+        moved = self.neighbours.records * self.neighbours.moved
         return moved * max(self.weights[margin] for margin in candidates)
 
     def noise(self, share: Fraction) -> DiscreteGaussian:
         """Return the noise of each cell of a margin in a round of this share."""
         # One person moves one cell by c, or two of them: the L2 norm, squared.
-        moved = self.neighbours.records**2 * (2 if self.total_is_public else 1)
+        moved = self.neighbours.records**2 * self.neighbours.moved
         return DiscreteGaussian(moved / (2 * _MEASURING * share))
 
     def possible(self, margin: Margin) -> NDArray[np.bool_]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from tabulary.confidential.dropping import counted_neighbours, refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Margin
-from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.core.privacy import Neighbours, Privacy, Relation
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan, LedgerError
 from tabulary.ledger import Account, Ledger
@@ -31,14 +32,28 @@ def paid_tally(
         raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
     if ledger is not None:
         ledger.check(privacy, neighbours)
-    tally = counted(records, margins, progress)
+    tally = counted(records, margins, neighbours, progress)
     if ledger is not None:
         ledger.debit(privacy, neighbours, purpose=purpose, plan_digest=digest)
     return tally
 
 
-def counted(records: Records | Table, margins: Sequence[Margin], progress: Progress | None = None) -> Tally:
-    """Return the exact counts of margins. Confidential. Records that do not count one each are refused."""
+def neighbours_of(records: Records | Table, neighbours: Relation | Neighbours) -> Neighbours:
+    """Return what one person can change in the counts of these records, some of which may be dropped."""
+    promised = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+    return counted_neighbours(promised, records.drops if isinstance(records, Records) else ())
+
+
+def counted(
+    records: Records | Table,
+    margins: Sequence[Margin],
+    neighbours: Neighbours,
+    progress: Progress | None = None,
+) -> Tally:
+    """Return the exact counts of margins. Confidential.
+
+    Records that do not count one each are refused, and neighbours that take a confidential total for public.
+    """
     if isinstance(records, Table):
         return Tally.from_table(records, margins)
     if not isinstance(records, Records):
@@ -48,4 +63,5 @@ def counted(records: Records | Table, margins: Sequence[Margin], progress: Progr
             "these records have survey weights, but rows are made of records that count one each. Nothing was "
             "measured. Open the records without weights."
         )
+    refuse_public_total(neighbours, records.drops)
     return records.tally(margins, progress=progress)

@@ -34,7 +34,7 @@ from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.adaptive import AdaptivePlan, Floats, Observed, learned
-from tabulary.synth.counting import paid_tally
+from tabulary.synth.counting import neighbours_of, paid_tally
 from tabulary.synth.particles import Progress, particles
 from tabulary.synth.rows import SyntheticRecords, check_rows
 
@@ -217,7 +217,7 @@ def graphical(
         privacy,
         memory=memory_bytes(memory),
         rounds=rounds,
-        neighbours=neighbours,
+        neighbours=neighbours_of(records, neighbours),
     )
     if rows is not None:
         check_rows(rows, len(plan.domain.shape))

@@ -7,7 +7,7 @@ margin after margin, several times over.
 
 **What is chosen, and its sensitivity.** The score of a margin is the L1 distance Σ|count - A's count| over its cells. A
 record adds one to one cell, so one person of c records moves a score by at most c, or 2c where neighbours replace a
-record and n stays. A's counts are public, and rounded to whole numbers first, so scores are whole. The paper chooses
+record. A's counts are public, and rounded to whole numbers first, so scores are whole. The paper chooses
 single queries; cells of a margin are disjoint, so measuring all of them costs what one costs, and the choice is
 among margins.
 
@@ -46,7 +46,7 @@ from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.asking import asked_workload, named_domain, whole_person
-from tabulary.synth.counting import paid_tally
+from tabulary.synth.counting import neighbours_of, paid_tally
 from tabulary.synth.particles import Particles, Progress
 from tabulary.synth.rows import SyntheticRecords, check_rows
 from tabulary.synth.selection import choice_rate
@@ -128,8 +128,8 @@ class MwemPlan:
 
     @property
     def total_is_public(self) -> bool:
-        """Whether neighbours have the same number of records."""
-        return self.neighbours.relation == "replace"
+        """Whether neighbours have the same number of counted records."""
+        return self.neighbours.total_is_public
 
     @property
     def share(self) -> Fraction:
@@ -140,7 +140,7 @@ class MwemPlan:
     @property
     def score_sensitivity(self) -> int:
         """How much one person moves a score at most."""
-        return self.neighbours.records * (2 if self.total_is_public else 1)
+        return self.neighbours.records * self.neighbours.moved
 
     def noise(self, margin: Margin) -> DiscreteLaplace | DiscreteGaussian:
         """Return the noise of each cell of a margin."""
@@ -218,7 +218,14 @@ def mwem(
     >>> mwem(table, "[AB][AC][BD]", tb.PureDP(1), rounds=4, rows=500)
     <SyntheticRecords: 500 rows of 4 attributes>
     """
-    plan = MwemPlan.of(records.domain, work, privacy, rounds=rounds, passes=passes, neighbours=neighbours)
+    plan = MwemPlan.of(
+        records.domain,
+        work,
+        privacy,
+        rounds=rounds,
+        passes=passes,
+        neighbours=neighbours_of(records, neighbours),
+    )
     if rows is not None:
         check_rows(rows, len(plan.domain.shape))
     source = entropy or SystemEntropy()

@@ -23,7 +23,7 @@ from tabulary.errors import InvalidPlan, LedgerError
 from tabulary.ledger import Account, Ledger
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.checkpoint import Checkpoint, Progressed
-from tabulary.synth.counting import counted
+from tabulary.synth.counting import counted, neighbours_of
 from tabulary.synth.particles import Progress
 from tabulary.synth.rap_plan import RELAXED_ROWS, STEPS, Accounting, RapPlan
 from tabulary.synth.relaxed import RelaxedRows, project, require_jax
@@ -95,7 +95,7 @@ def rap(
         privacy,
         rounds=rounds,
         per_round=per_round,
-        neighbours=neighbours,
+        neighbours=neighbours_of(records, neighbours),
         accounting=accounting,
         relaxed_rows=relaxed_rows,
         steps=steps,
@@ -233,6 +233,6 @@ def _counts(
 ) -> NDArray[np.int64]:
     """Return the exact count of every cell, paid for. A broken source costs no budget, a poor account no counting."""
     bill.check()
-    tally = counted(records, plan.queries.margins, progress)
+    tally = counted(records, plan.queries.margins, plan.neighbours, progress)
     bill.pay()
     return plan.queries.exact(tally)

@@ -7,7 +7,7 @@ rounded to a whole number first. A discrete Gaussian of σ² = c²/(2ρ) on a co
 2020); for the choice see `tabulary.synth.selection`.
 
 **What is not as printed.** The algorithm divides counts by the number of records, which is public where neighbours
-replace a record. Where they add or remove one it is not: then a twentieth of ρ buys a noisy number, and the queries
+replace a record and none is dropped. Elsewhere it is not: then a twentieth of ρ buys a noisy number, and the queries
 share the rest. And the accounting is "tight" unless "printed" is asked for:
 
 - ρ is the largest that implies (ε, δ) (`approx_to_zcdp`), not the root of ε = ρ + 2√(ρ·ln(1/δ)), which is smaller.
@@ -119,7 +119,7 @@ class RapPlan:
     @property
     def total_noise(self) -> DiscreteGaussian | None:
         """The noise of the number of people, None where that is public."""
-        if self.neighbours.relation == "replace":
+        if self.neighbours.total_is_public:
             return None
         return DiscreteGaussian(self.neighbours.records**2 / (2 * self.rho * _TOTAL_SHARE))
 

@@ -12,10 +12,11 @@ records that went through them (`k_anonymity`, `homogeneity`, `link`, `intersect
 ('mean', 2, 'ε = 1')
 """
 
+from tabulary.core.guessing import guessing
 from tabulary.toolbox.answer import Answer
 from tabulary.toolbox.bounds import Bounds
 from tabulary.toolbox.coarsening import coarsen, redact
-from tabulary.toolbox.composition import group, guessing, parallel, sequential
+from tabulary.toolbox.composition import group, parallel, sequential
 from tabulary.toolbox.diagnosis import Diagnosis, Exposed
 from tabulary.toolbox.intersection import Intersection, intersection_attack
 from tabulary.toolbox.k_anonymity import Anonymity, Homogeneity, homogeneity, k_anonymity

@@ -127,7 +127,7 @@ def numbers_of(values: ArrayLike) -> NDArray[np.float64]:
     found = given.astype(np.float64)
     if not np.isfinite(found).all():
         raise InvalidColumn(
-            f"at least one of the values is missing or not finite. {UNSPENT} Leave such records out, or give "
-            "them a value inside the bounds."
+            f"at least one of the values is missing or not finite. {UNSPENT} Give such records a value inside the "
+            "bounds that does not depend on the data. With add-remove neighbours they may be left out instead."
         )
     return found

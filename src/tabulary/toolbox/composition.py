@@ -3,7 +3,7 @@
 `compose` of the core adds up promises about the same records. Beside it stand the two other theorems that
 everything rests on: parts of the records, and groups of people. Post-processing has no calculator of its own:
 whatever is computed from an output alone costs nothing, so the promise stays what it was. What that means for
-somebody who guesses is `guessing`.
+somebody who guesses is `guessing`, of the core too.
 """
 
 import math
@@ -48,7 +48,7 @@ def parallel(parts: Iterable[Privacy], *, neighbours: Relation | Neighbours = "a
     ε = 0.75
     """
     near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
-    touched = near.records * (1 if near.relation == "add-remove" else 2)
+    touched = near.records * near.moved
     spent = list(parts)
     # Refuses an empty list, and parts that have no common currency.
     everything = compose(spent)
@@ -85,29 +85,6 @@ def group(privacy: Privacy, size: int) -> Privacy:
             return ZCDP(size**2 * rho)
         case ApproxDP(epsilon=epsilon, delta=delta):
             return ApproxDP(size * epsilon, delta if size == 1 else _group_delta(epsilon, delta, size))
-    raise InvalidPrivacy("a promise is given as PureDP(1), ApproxDP(1, 1e-9) or ZCDP('1/8').")
-
-
-def guessing(privacy: Privacy) -> float:
-    r"""Return the largest probability with which anyone can tell two neighbouring tables apart, both as likely.
-
-    Whatever is computed from an output is an output too, so no algorithm, however clever and whatever else it
-    knows, is right more often. For (ε, δ) it is (e^ε + δ)/(1 + e^ε) (Kairouz, Oh & Viswanath 2015), reached by
-    randomized response. The two chances of being right add up to at most 1 + tanh(ε/2), about 1 + ε/2; the
-    1 + ε of a first-order argument is twice as far from one as need be. For zCDP Pinsker's inequality gives
-    ½ + √(ρ/8). One half is a coin.
-
-    >>> guessing(PureDP(1)).__round__(4), guessing(ZCDP("1/8")).__round__(4)
-    (0.7311, 0.625)
-    """
-    match privacy:
-        case ZCDP(rho=rho):
-            return min(1.0, 0.5 + math.sqrt(float(rho) / 8))
-        case PureDP(epsilon=epsilon):
-            return 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
-        case ApproxDP(epsilon=epsilon, delta=delta):
-            tail = math.exp(-min(float(epsilon), 700.0))
-            return (1 + float(delta) * tail) / (1 + tail)
     raise InvalidPrivacy("a promise is given as PureDP(1), ApproxDP(1, 1e-9) or ZCDP('1/8').")
 
 

@@ -49,6 +49,12 @@ class Debit:
         near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
         if near.sensitive:
             raise InvalidPrivacy(f"the tools know no attributes, so they protect every one. {UNSPENT}")
+        if near.may_drop:
+            raise InvalidPrivacy(
+                "with 'replace' neighbours the tools take the number of values for public, and here a record may be "
+                f"left out because of a value it holds. {UNSPENT} Keep every record, and replace a missing value by "
+                "one inside the bounds that does not depend on the data."
+            )
         if isinstance(ledger, Ledger):
             raise LedgerError(f"name the account that pays: ledger.account('census'). {UNSPENT}")
         if ledger is not None:
@@ -66,7 +72,7 @@ class Debit:
     @property
     def guarantee(self) -> str:
         """What is promised, in words."""
-        public = "" if self.neighbours.relation == "add-remove" else " The number of records is public."
+        public = " The number of records is public." if self.neighbours.total_is_public else ""
         return (
             f"{self.privacy} ({self.neighbours}): no outcome becomes more than e^ε times likelier "
             f"through one person.{public}"

@@ -61,7 +61,7 @@ def count(
         raise InvalidColumn(
             f"a count is made of a column of at least one truth value, one a record. {UNSPENT}"
         )
-    possible = (0, math.inf if debit.neighbours.relation == "add-remove" else given.size)
+    possible = (0, given.size if debit.neighbours.total_is_public else math.inf)
     exact = int(given.sum())
     return noisy_multiple(
         "count", exact, debit.neighbours.records, Fraction(1), debit, sampler, possible=possible
@@ -92,7 +92,7 @@ def total(
     debit = Debit.agree(privacy, neighbours, ledger, "total", bounds.describe(), purpose=purpose)
     steps = bounds.steps(values)
     possible = (-math.inf, math.inf)
-    if debit.neighbours.relation == "replace":
+    if debit.neighbours.total_is_public:
         possible = (float(steps.size * bounds.low), float(steps.size * bounds.high))
     return noisy_multiple(
         "total",
@@ -143,7 +143,7 @@ def mean(
     refuse_other_than_bounds(bounds)
     debit = Debit.agree(privacy, neighbours, ledger, "mean", bounds.describe(), purpose=purpose)
     steps = bounds.steps(values)
-    if debit.neighbours.relation == "replace":
+    if debit.neighbours.total_is_public:
         # More records of one person than there are change no more than all of them.
         records = min(debit.neighbours.records, steps.size)
         return noisy_multiple(
@@ -214,7 +214,7 @@ def standard_deviation(
     debit = Debit.agree(privacy, neighbours, ledger, "standard deviation", bounds.describe(), purpose=purpose)
     steps = (bounds.steps(values) - bounds.lowest).tolist()
     once, twice = sum(steps), sum(step * step for step in steps)
-    if debit.neighbours.relation == "replace":
+    if debit.neighbours.total_is_public:
         return _deviation_of_known_number(len(steps), once, twice, bounds, debit, sampler)
     width = bounds.width
     noise = DiscreteLaplace(debit.neighbours.records * width**2 / debit.privacy.epsilon)

@@ -1,5 +1,6 @@
 """A list of perturbed tables from records: check → count → debit → perturb."""
 
+from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.exact import show_fraction
@@ -68,6 +69,7 @@ def _count(data: Records | Table, tables: Tables, progress: Progress | None) -> 
     if isinstance(data, Table):
         return Tally.from_table(data, tables.margins)
     _check_weights(data, tables)
+    refuse_public_total(tables.neighbours, data.drops)
     return data.tally(tables.margins, progress=progress)
 
 

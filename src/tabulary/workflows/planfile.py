@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tabulary.confidential.coding import Coding
+from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.records import Records
 from tabulary.confidential.sources import Source
 from tabulary.core.domain import MAX_CELLS, Domain
@@ -31,6 +32,7 @@ class PlanFile:
     codings: Mapping[str, Coding]
     ledger: Path | None = None
     account: str | None = None
+    witness: Path | None = None
     title: str = ""
     objective: str = "auto"
     about: int | None = None
@@ -66,7 +68,8 @@ def read_plan_file(path: Path) -> PlanFile:
     top.done()
 
     domain, codings = read_domain(attributes, zeros)
-    privacy, neighbours = read_privacy(privacy_section)
+    privacy, promised = read_privacy(privacy_section)
+    neighbours = located(privacy_section.name, lambda: counted_neighbours(promised, dropping(codings)))
     work, max_cells = _workload(tables, domain)
     options = _mechanism(mechanism)
     named = output.take("formats", list, default=list(ALWAYS))
@@ -76,8 +79,9 @@ def read_plan_file(path: Path) -> PlanFile:
     source = _source(data, path.parent)
     book = ledger.take("file", str, default=None)
     account = ledger.take("account", str, default=None)
+    witness = ledger.take("witness", str, default=None)
     ledger.done()
-    if (book is None) != (account is None):
+    if (book is None) != (account is None) or (witness and not book):
         raise InvalidPlan(f"{ledger.name} needs both `file` and `account`.")
     # Last, for it may take a while: what is wrong with the file is said at once.
     made = located(
@@ -91,6 +95,7 @@ def read_plan_file(path: Path) -> PlanFile:
         codings=codings,
         ledger=path.parent / book if book else None,
         account=account,
+        witness=path.parent / witness if witness else None,
         title=title,
         objective=options["objective"],
         about=options["records"],

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.table import Table
@@ -63,8 +64,10 @@ def release(
     if ledger is not None:
         ledger.check(plan.privacy, plan.neighbours)
     tally = _count(data, plan, progress)
+    receipt = None
     if ledger is not None:
-        ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
+        entry = ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
+        receipt = ledger.receipt(entry)
     measurement = measure(tally, plan, sampler or ExactSampler(entropy or SystemEntropy()))
     try:
         # Errors are simulated as often as time allows, and in full where all is to come out the same again.
@@ -87,6 +90,7 @@ def release(
         errors=made.errors,
         reconstruction=made.facts,
         engine=data.engine if isinstance(data, Records) else None,
+        receipt=receipt,
     )
 
 
@@ -140,4 +144,5 @@ def _count(data: Records | Table, plan: Plan, progress: Progress | None) -> Tall
         raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
     if isinstance(data, Table):
         return Tally.from_table(data, plan.counted)
+    refuse_public_total(plan.neighbours, data.drops)
     return data.tally(plan.counted, progress=progress)

@@ -7,6 +7,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
+from tabulary.core.privacy import Neighbours
 from tabulary.errors import InvalidDomain
 
 
@@ -50,3 +51,10 @@ def counted(domain, margin, cells):
 def margins_of(domain):
     """A margin of the domain, in its order; the total included."""
     return st.sets(st.sampled_from(domain.attributes)).map(domain.margin)
+
+
+def near(relation, records=1):
+    """The neighbouring relation of a name; "dropping" replaces records that may be left out of the counts."""
+    if relation == "dropping":
+        return Neighbours("replace", records, may_drop=True)
+    return Neighbours(relation, records)

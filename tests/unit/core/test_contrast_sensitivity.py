@@ -14,9 +14,9 @@ from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import Neighbours
 from tabulary.errors import InvalidPlan
-from tests.unit.core.small_domains import domains, margins_of, possible_cells
+from tests.unit.core.small_domains import domains, margins_of, near, possible_cells
 
-relations = st.sampled_from(["add-remove", "replace"])
+relations = st.sampled_from(["add-remove", "replace", "dropping"])
 small = domains(max_attributes=3, max_levels=4).filter(lambda d: len(possible_cells(d)) <= 8)
 positive = st.fractions(min_value=Fraction(1, 5), max_value=5, max_denominator=5)
 
@@ -49,7 +49,11 @@ def brute_force(domain, sets, neighbours, weights, squares):
         pairs = [(0, j) for j in range(len(bring))]
     else:
         everyone = range(len(bring))
-        pairs = [(i, j) for i, j in product(everyone, everyone) if len(bring[i]) == len(bring[j])]
+        pairs = [
+            (i, j)
+            for i, j in product(everyone, everyone)
+            if neighbours.may_drop or len(bring[i]) == len(bring[j])
+        ]
     norms = {
         tuple((int(abs(rows[j] - rows[i]).sum()), int(((rows[j] - rows[i]) ** 2).sum())) for rows in brought)
         for i, j in pairs
@@ -64,7 +68,7 @@ def brute_force(domain, sets, neighbours, weights, squares):
 def test_the_sensitivity_is_reached_by_some_neighbours_and_exceeded_by_none(domain, relation, records, data):
     sets = data.draw(st.lists(margins_of(domain), min_size=1, max_size=4, unique=True))
     scales = data.draw(st.lists(positive, min_size=len(sets), max_size=len(sets)))
-    neighbours = Neighbours(relation, records)
+    neighbours = near(relation, records)
     found = contrast_sensitivity(domain, sets, neighbours, scales=scales)
     weights = [1 / s for s in scales]
     assert (found.l1, found.l2_squared) == brute_force(
@@ -77,7 +81,7 @@ def test_the_sensitivity_is_reached_by_some_neighbours_and_exceeded_by_none(doma
 def test_squared_scales_divide_the_squared_norm_and_leave_the_other_alone(domain, relation, data):
     sets = data.draw(st.lists(margins_of(domain), min_size=1, max_size=3, unique=True))
     variances = data.draw(st.lists(positive, min_size=len(sets), max_size=len(sets)))
-    neighbours = Neighbours(relation)
+    neighbours = near(relation)
     found = contrast_sensitivity(domain, sets, neighbours, squared_scales=variances)
     ones = [Fraction(1)] * len(sets)
     assert (found.l1, found.l2_squared) == brute_force(
@@ -89,11 +93,11 @@ def test_squared_scales_divide_the_squared_norm_and_leave_the_other_alone(domain
 @given(small, relations, st.integers(1, 2), st.data())
 def test_on_a_domain_too_large_to_compare_the_bound_is_never_too_small(domain, relation, records, data):
     sets = data.draw(st.lists(margins_of(domain), min_size=1, max_size=4, unique=True))
-    exact = contrast_sensitivity(domain, sets, Neighbours(relation, records))
+    exact = contrast_sensitivity(domain, sets, near(relation, records))
     with pytest.MonkeyPatch.context() as patch:
         for cap in ("_MOST_BITS", "_MOST_CELLS", "_MOST_WORK"):
             patch.setattr(module, cap, -1)
-        bound = contrast_sensitivity(domain, sets, Neighbours(relation, records))
+        bound = contrast_sensitivity(domain, sets, near(relation, records))
     assert bound.l1 >= exact.l1
     assert bound.l2_squared >= exact.l2_squared
 

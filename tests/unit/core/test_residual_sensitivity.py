@@ -16,9 +16,9 @@ from tabulary.core.residual_sensitivity import residual_sensitivity
 from tabulary.core.residuals import residual_values
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.errors import InvalidPlan
-from tests.unit.core.small_domains import counted, domains, possible_cells
+from tests.unit.core.small_domains import counted, domains, near, possible_cells
 
-relations = st.sampled_from(["add-remove", "replace"])
+relations = st.sampled_from(["add-remove", "replace", "dropping"])
 positive = st.fractions(min_value=Fraction(1, 5), max_value=5, max_denominator=5)
 
 
@@ -67,7 +67,7 @@ def brute_force(domain, parts, neighbours, weights, squares):
         pairs = [
             (i, j)
             for i, j in product(everyone, everyone)
-            if len(bring[i]) == len(bring[j]) and kept[i] == kept[j]
+            if neighbours.may_drop or (len(bring[i]) == len(bring[j]) and kept[i] == kept[j])
         ]
     norms = {
         tuple((int(abs(rows[j] - rows[i]).sum()), int(((rows[j] - rows[i]) ** 2).sum())) for rows in brought)
@@ -84,8 +84,8 @@ def test_the_sensitivity_is_reached_by_some_neighbours_and_exceeded_by_none(doma
     parts = data.draw(parts_of(domain))
     scales = data.draw(st.lists(positive, min_size=len(parts), max_size=len(parts)))
     weights = [1 / s for s in scales]
-    found = residual_sensitivity(domain, parts, Neighbours(relation), scales=scales)
-    expected = brute_force(domain, parts, Neighbours(relation), weights, [w * w for w in weights])
+    found = residual_sensitivity(domain, parts, near(relation), scales=scales)
+    expected = brute_force(domain, parts, near(relation), weights, [w * w for w in weights])
     assert (found.l1, found.l2_squared) == expected
 
 
@@ -93,9 +93,9 @@ def test_the_sensitivity_is_reached_by_some_neighbours_and_exceeded_by_none(doma
 @given(free_domains(max_cells=6), relations, st.data())
 def test_several_records_of_a_person_move_that_many_times_as_much(domain, relation, data):
     parts = data.draw(parts_of(domain, max_size=3))
-    found = residual_sensitivity(domain, parts, Neighbours(relation, 2))
+    found = residual_sensitivity(domain, parts, near(relation, 2))
     ones = [Fraction(1)] * len(parts)
-    assert (found.l1, found.l2_squared) == brute_force(domain, parts, Neighbours(relation, 2), ones, ones)
+    assert (found.l1, found.l2_squared) == brute_force(domain, parts, near(relation, 2), ones, ones)
 
 
 @settings(max_examples=40)
@@ -103,10 +103,10 @@ def test_several_records_of_a_person_move_that_many_times_as_much(domain, relati
 def test_squared_scales_divide_the_squared_norm_and_leave_the_other_alone(domain, relation, data):
     parts = data.draw(parts_of(domain, max_size=3))
     variances = data.draw(st.lists(positive, min_size=len(parts), max_size=len(parts)))
-    found = residual_sensitivity(domain, parts, Neighbours(relation), squared_scales=variances)
+    found = residual_sensitivity(domain, parts, near(relation), squared_scales=variances)
     ones = [Fraction(1)] * len(parts)
     assert (found.l1, found.l2_squared) == brute_force(
-        domain, parts, Neighbours(relation), ones, [1 / v for v in variances]
+        domain, parts, near(relation), ones, [1 / v for v in variances]
     )
 
 
@@ -115,7 +115,7 @@ def test_squared_scales_divide_the_squared_norm_and_leave_the_other_alone(domain
 def test_with_structural_zeros_the_sensitivity_is_never_too_small(domain, relation, records, data):
     assume(len(possible_cells(domain)) <= 8)
     parts = data.draw(parts_of(domain))
-    neighbours = Neighbours(relation, records)
+    neighbours = near(relation, records)
     found = residual_sensitivity(domain, parts, neighbours)
     ones = [Fraction(1)] * len(parts)
     l1, l2 = brute_force(domain, parts, neighbours, ones, ones)
@@ -173,8 +173,8 @@ def test_exchanging_attributes_that_are_alike_loses_no_pattern(domain, data):
 @given(domains(), relations, st.data())
 def test_parts_that_are_only_counted_are_margins(domain, relation, data):
     margins = [margin for margin, _ in data.draw(parts_of(domain))]
-    found = residual_sensitivity(domain, [(m, ()) for m in margins], Neighbours(relation))
-    known = margin_sensitivity(domain, margins, Neighbours(relation))
+    found = residual_sensitivity(domain, [(m, ()) for m in margins], near(relation))
+    known = margin_sensitivity(domain, margins, near(relation))
     assert found.l1 >= known.l1
     if not domain.structural_zeros:
         assert found == known
@@ -188,8 +188,8 @@ def test_stretching_all_scales_divides_the_sensitivity_exactly(domain, relation,
     long = st.integers(10**20, 10**22).map(lambda n: Fraction(n, 10**21 + 7))
     scales = data.draw(st.lists(long, min_size=len(parts), max_size=len(parts)))
     stretch = data.draw(long)
-    once = residual_sensitivity(domain, parts, Neighbours(relation), scales=scales)
-    found = residual_sensitivity(domain, parts, Neighbours(relation), scales=[s * stretch for s in scales])
+    once = residual_sensitivity(domain, parts, near(relation), scales=scales)
+    found = residual_sensitivity(domain, parts, near(relation), scales=[s * stretch for s in scales])
     assert (found.l1, found.l2_squared) == (once.l1 / stretch, once.l2_squared / stretch**2)
 
 
@@ -209,7 +209,7 @@ def test_thousands_of_parts_of_a_hundred_attributes_take_seconds(relation):
     parts = [(s, s) for n in range(3) for s in combinations(domain.attributes, n)]
     scales = [Fraction(1000, 7 + len(s)) for s, _ in parts]
     before = time.process_time()
-    found = residual_sensitivity(domain, parts, Neighbours(relation), scales=scales)
+    found = residual_sensitivity(domain, parts, near(relation), scales=scales)
     assert time.process_time() - before < 10
     if relation == "add-remove":
         assert found.l1 == Fraction(7 + 100 * 18 * 8 + 4950 * 18**2 * 9, 1000)

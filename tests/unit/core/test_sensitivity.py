@@ -10,9 +10,9 @@ from tabulary.core.domain import Domain
 from tabulary.core.privacy import Neighbours
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.errors import PublicError
-from tests.unit.core.small_domains import counted, domains, margins_of, possible_cells
+from tests.unit.core.small_domains import counted, domains, margins_of, near, possible_cells
 
-relations = st.sampled_from(["add-remove", "replace"])
+relations = st.sampled_from(["add-remove", "replace", "dropping"])
 
 
 def people(domain, records):
@@ -32,7 +32,7 @@ def changes(domain, margins, neighbours):
     return [
         [y - x for x, y in zip(before, after, strict=True)]
         for (n, before), (k, after) in product(brought, repeat=2)
-        if n == k
+        if neighbours.may_drop or n == k
     ]
 
 
@@ -53,7 +53,7 @@ def test_the_sensitivity_is_reached_by_some_neighbours_and_exceeded_by_none(doma
     margins = data.draw(st.lists(margins_of(domain), min_size=1, max_size=4, unique=True))
     positive = st.fractions(min_value=Fraction(1, 5), max_value=5, max_denominator=5)
     scales = data.draw(st.lists(positive, min_size=len(margins), max_size=len(margins)))
-    neighbours = Neighbours(relation, records)
+    neighbours = near(relation, records)
     found = margin_sensitivity(domain, margins, neighbours, scales=scales)
     weights = [1 / s for s in scales]
     moved = [norms(c, weights, [w * w for w in weights]) for c in changes(domain, margins, neighbours)]
@@ -68,11 +68,9 @@ def test_squared_scales_divide_the_squared_norm_and_leave_the_other_alone(domain
     variances = data.draw(
         st.lists(st.integers(1, 7).map(Fraction), min_size=len(margins), max_size=len(margins))
     )
-    found = margin_sensitivity(domain, margins, Neighbours(relation), squared_scales=variances)
+    found = margin_sensitivity(domain, margins, near(relation), squared_scales=variances)
     ones = [Fraction(1)] * len(margins)
-    moved = [
-        norms(c, ones, [1 / v for v in variances]) for c in changes(domain, margins, Neighbours(relation))
-    ]
+    moved = [norms(c, ones, [1 / v for v in variances]) for c in changes(domain, margins, near(relation))]
     assert found.l1 == max(l1 for l1, _ in moved)
     assert found.l2_squared == max(l2 for _, l2 in moved)
 
@@ -120,12 +118,10 @@ def test_where_pairs_are_too_many_to_compare_the_bound_is_never_too_small():
 def test_scales_that_do_not_match_the_margins_are_refused(relation, scales):
     margins = [("A",), ("B",)]
     with pytest.raises(PublicError, match="2 margins need as many positive scales"):
-        margin_sensitivity(
-            Domain({"A": "xy", "B": "xy"}), margins, Neighbours(relation), **{scales: [Fraction(1)]}
-        )
+        margin_sensitivity(Domain({"A": "xy", "B": "xy"}), margins, near(relation), **{scales: [Fraction(1)]})
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_a_margin_with_an_unknown_attribute_is_refused(relation):
     with pytest.raises(PublicError, match="no attribute 'Q'"):
-        margin_sensitivity(Domain({"A": "xy"}), [("Q",)], Neighbours(relation))
+        margin_sensitivity(Domain({"A": "xy"}), [("Q",)], near(relation))

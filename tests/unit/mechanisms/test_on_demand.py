@@ -34,6 +34,7 @@ class TableTallies:
 
     table: tb.Table
     weights: Weights | None = None
+    drops: tuple[str, ...] = ()
 
     @property
     def domain(self):

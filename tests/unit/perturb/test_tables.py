@@ -165,7 +165,7 @@ def test_a_list_describes_itself_for_an_analyst_and_for_the_ledger():
     made = apply(tables, minimum=1)
     described = json.loads(json.dumps(made.describe()))
     assert described["privacy"]["epsilon"] == "1"
-    assert described["neighbours"] == "replace"
+    assert described["neighbours"] == tb.Neighbours("replace").describe()
     assert described["tables"][2] == {
         "attributes": ["job"],
         "weight": "1",

@@ -148,45 +148,54 @@ def test_an_option_that_cannot_be_is_refused(options, error, reason):
     assert isinstance(caught.value, PublicError)
 
 
-def _described(**changes):
+def _described():
     plan = tb.plan(DOMAIN, "[sex][age]", privacy=tb.PureDP(1), mechanism="margins")
-    return {**json.loads(json.dumps(plan.describe())), **changes}
+    return json.loads(json.dumps(plan.describe()))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"privacy": {"kind": "pure-dp", "epsilon": "1/2"}},
-        {"loss": {"kind": "pure-dp", "epsilon": "1/2"}},
-        {"loss": {"kind": "zcdp", "rho": "1/2"}},
-        {"neighbours": {"relation": "replace", "records": 1}},
-        {"neighbours": {"relation": "add-remove", "records": 2}},
-        {"sensitivity": {"norm": "L1", "value": "1"}},
-        {"mechanism": "unheard-of"},
-        {"extra": True},
-        {"measured": []},
-        {"measured": [{"attributes": ["sex"], "noise": {"family": "discrete-laplace", "scale": "2"}}]},
-        {
-            "measured": [
-                {"attributes": ["sex"], "noise": {"family": "discrete-laplace", "scale": "2"}},
-                {"attributes": ["age"], "noise": {"family": "discrete-laplace", "scale": "7/5"}},
-            ]
-        },
-        {
-            "measured": [
-                {"attributes": ["sex"], "noise": {"family": "discrete-gaussian", "variance_parameter": "9"}},
-                {"attributes": ["age"], "noise": {"family": "discrete-laplace", "scale": "2"}},
-            ]
-        },
-    ],
-    ids=lambda changes: ",".join(changes),
-)
-def test_a_description_that_claims_too_much_is_refused(changes):
-    with pytest.raises(PublicError):
-        plan_from_description(_described(**changes))
+def _changed(path, value):
+    """The description of a sound plan in which one thing is another, and everything else is as it was."""
+    described = _described()
+    *way, last = (int(step) if step.isdigit() else step for step in path.split("."))
+    place = described
+    for step in way:
+        place = place[step]
+    place[last] = value
+    return described
+
+
+def test_the_description_that_the_next_test_changes_is_accepted():
+    described = _described()
+    assert plan_from_description(described).describe() == described
+
+
+CLAIMS = [
+    ("privacy.epsilon", "1/2", "a loss of ε = 1 does not imply the promised ε = 0.5"),
+    ("loss.epsilon", "1/2", "too small for its loss of ε = 0.5"),
+    ("loss", {"kind": "zcdp", "rho": "1/2"}, "a loss of ρ = 0.5 does not imply the promised ε = 1"),
+    ("neighbours.relation", "replace", "too small for its loss of ε = 1"),
+    ("neighbours.records", 2, "too small for its loss of ε = 1"),
+    ("sensitivity.value", "1", "claims something that does not follow from the rest"),
+    ("mechanism", "unheard-of", "mechanism must be one of .* not 'unheard-of'"),
+    ("extra", True, "claims something that does not follow from the rest"),
+    ("measured", [], "does not measure what this plan lists"),
+    ("measured", _described()["measured"][:1], r"measures nothing that contains \[age\]"),
+    ("measured.1.noise.scale", "7/5", "too small for its loss of ε = 1"),
+    (
+        "measured.0.noise",
+        {"family": "discrete-gaussian", "variance_parameter": "9"},
+        "not of the family that earns a loss of ε = 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "reason"), CLAIMS, ids=[path for path, _, _ in CLAIMS])
+def test_a_description_that_claims_too_much_is_refused_for_what_it_claims(path, value, reason):
+    with pytest.raises(PublicError, match=reason):
+        plan_from_description(_changed(path, value))
 
 
 @pytest.mark.parametrize("description", [None, [], {}, {"domain": 3}])
 def test_what_is_not_a_description_is_refused(description):
-    with pytest.raises(PublicError):
+    with pytest.raises(PublicError, match="this is not the description of a"):
         plan_from_description(description)

@@ -11,7 +11,6 @@ from tabulary.errors import ReleaseDamaged
 from tabulary.planning import plan
 from tabulary.release import Release
 from tabulary.release.manifest import canonical_bytes, digest_of
-from tabulary.release.promise import promise_of
 from tests.unit.release.releases import a_release, same_tables
 
 DOMAIN = Domain({"sex": "FM", "age": range(3), "job": range(3)})
@@ -59,27 +58,6 @@ def test_further_formats_and_the_engine_are_kept_when_it_is_saved_again(folder, 
     assert again["formats"] == ["px"]
     assert again["software"] == manifest_of(folder)["software"]
     assert same_tables(Release.load(tmp_path / "again"), Release.load(folder))
-
-
-def test_a_folder_of_an_older_schema_is_read_by_the_words_of_that_schema(folder):
-    def older(manifest):
-        manifest["promise"] = promise_of(a_sensitive_release().plan, exact_as_tables=True).describe()
-        if "engine" in manifest["software"]:
-            manifest["schema"] = "tabulary-release/3"
-        else:
-            manifest["schema"] = "tabulary-release/1"
-            del manifest["formats"]
-
-    resealed(folder, older)
-    assert "Released exactly, without noise: [sex age]." in manifest_of(folder)["promise"]["not_promised"][-1]
-    assert same_tables(Release.load(folder), a_sensitive_release())
-
-
-def test_the_words_of_one_schema_do_not_pass_under_another(folder):
-    told = promise_of(a_sensitive_release().plan, exact_as_tables=True).describe()
-    resealed(folder, lambda manifest: manifest.update(promise=told))
-    with pytest.raises(ReleaseDamaged, match="'promise' does not follow from the plan"):
-        Release.load(folder)
 
 
 @pytest.mark.parametrize("work", ["[sex job]"])

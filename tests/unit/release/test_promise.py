@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
+from tabulary.core.guessing import guessing
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
 from tabulary.core.workload import Workload
 from tabulary.planning import plan
@@ -45,6 +46,12 @@ def test_the_numbers_in_the_words_are_never_better_than_the_truth(epsilon):
     truth = math.exp(epsilon)
     assert truth <= factor <= truth * 1.011
     assert 100 * truth / (1 + truth) <= percent <= 100 * truth / (1 + truth) + 0.1001
+
+
+@pytest.mark.parametrize("privacy", [PureDP("1/3"), ApproxDP(1, "1/100"), ZCDP("1/2"), ZCDP(3), PureDP(20)])
+def test_the_guesser_of_every_kind_of_promise_is_told_by_one_function_rounded_up(privacy):
+    (percent,) = re.findall(r"is right at most ([\d.]+) % of the time", words_of(promised(privacy)))
+    assert percent == f"{math.ceil(1000 * guessing(privacy)) / 10:.1f}"
 
 
 def test_a_concentrated_promise_is_translated_for_one_in_a_million():

@@ -104,8 +104,7 @@ def _line(dataset: Dataset) -> dict[str, object]:
 
 def _details(dataset: Dataset) -> dict[str, object]:
     answers, domain = dataset.answers, dataset.answers.domain
-    # The total may always be asked for, and tells what any table costs and what one person can change.
-    plan = answers.plan_of(())
+    plan = dataset.largest_plan
     return {
         **_line(dataset),
         "variables": [

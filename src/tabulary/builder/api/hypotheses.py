@@ -81,7 +81,7 @@ def tested(
     dataset: Dataset, asked: Asked, cells: list[dict[str, str]], payer: str | None
 ) -> dict[str, object]:
     """Return the verdict of a test as plain data: on the difference of two cells, or on independence without any."""
-    if dataset.answers.plan_of(()) is None:
+    if dataset.largest_plan is None:
         raise InvalidNoise(
             f"no test can be made: {dataset.name!r} is protected by the method {dataset.answers.method.value!r}, and "
             "the law of its errors is not known. Nothing was counted."

@@ -74,8 +74,8 @@ def dataset_line(dataset: Dataset) -> dict[str, Any]:
 def build_page(dataset: Dataset, chosen: Choices) -> dict[str, Any]:
     """Return what the page of a dataset is filled with, given what was chosen so far."""
     answers = dataset.answers
-    # One question costs as much as another: what the plan of the total says.
-    plan = answers.plan_of(()) if answers.method is Method.interactive else None
+    # One question costs as much as another.
+    plan = dataset.largest_plan if answers.method is Method.interactive else None
     return {
         "dataset": dataset,
         "chosen": chosen,

@@ -117,6 +117,9 @@ class _Pages:
         return dataset, chosen, who
 
     async def _paid_table(self, request: Request, dataset: Dataset, chosen: Choices, origin: str) -> Response:
+        # Refuses a total that is public, which the rules of the universe do not know.
+        margin = chosen.question(dataset.answers.domain).margin(dataset.answers.domain)
+        await run_in_threadpool(dataset.answers.plan_of, margin)
         who = await self._sessions.signed_in(request)
         asker = None
         if who is not None and who.payer is not None:

@@ -83,6 +83,15 @@ sessions = Table(
     Column("seen", Moment, nullable=False),
 )
 
+# The newest head of each account of the ledger that this service has seen.
+heads = Table(
+    "heads",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("entries", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+
 facts = Table(
     "facts",
     metadata,

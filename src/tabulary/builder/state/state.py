@@ -10,6 +10,7 @@ from sqlalchemy import Select, select, text
 from tabulary.builder.state import schema
 from tabulary.builder.state.counter import RequestCounter
 from tabulary.builder.state.database import Database, database_at
+from tabulary.builder.state.heads import Heads
 from tabulary.builder.state.migrating import migrate, refuse_unmigrated
 from tabulary.builder.state.sessions import Sessions
 from tabulary.builder.state.tokens import Clock, Tokens
@@ -26,8 +27,9 @@ class State:
     """What a table builder remembers besides its ledger. Nothing in it depends on a record.
 
     Shared by the threads of a process and by many processes; a process opens it for itself. `tokens` are who may ask,
-    `sessions` are who signed in with one, `usage` is what was asked, `counter` counts requests for it, and `remember`
-    keeps the facts that must not change between two starts. Use it as a context manager, or `close` it.
+    `sessions` are who signed in with one, `usage` is what was asked, `counter` counts requests for it, `heads` are the
+    newest heads of the ledger, and `remember` keeps the facts that must not change between two starts. Use it as a
+    context manager, or `close` it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, State.create(f"{folder}/state.sqlite") as state:
@@ -41,6 +43,7 @@ class State:
         self.tokens = Tokens(database, clock)
         self.sessions = Sessions(database, clock)
         self.usage = Usage(database)
+        self.heads = Heads(database)
         self.counter = RequestCounter(self.usage.add)
 
     @classmethod

@@ -39,6 +39,11 @@ class Engine(Protocol):
         """The survey weights; None where every record counts one."""
         ...
 
+    @property
+    def drops(self) -> tuple[str, ...]:
+        """The attributes for which a record with an unknown value is left out: public."""
+        ...
+
     def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:
         """Return the exact counts of each margin, or the exact sums of the weights in units: all of them, or none.
 

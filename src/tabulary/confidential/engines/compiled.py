@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tabulary.confidential.coding import Coding, resolve_all
+from tabulary.confidential.dropping import dropping
 from tabulary.confidential.encoding import encode
 from tabulary.confidential.engines import Counts, Progress
 from tabulary.confidential.fingerprint import fingerprint
@@ -30,6 +31,7 @@ class CompiledEngine:
         self.domain = domain
         self.weights = weights
         recodings = resolve_all(domain, codings)
+        self.drops = dropping(codings)
         self._store = encode(reader, domain, recodings, weights, memory_bytes=memory_bytes)
 
     def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:

@@ -113,9 +113,7 @@ class CellKeyAnswers:
         self._zeros = zeros
         self._minimum = minimum
         self._sparsity = sparsity
-        self._promise = (
-            PROMISE if sparsity is None else replace(PROMISE, not_promised=_with_refusals(sparsity))
-        )
+        self._promise = cell_key_promise(sparsity)
         self._perturbed: BoundedCache[Margin, np.int64] = BoundedCache(memory_bytes)
 
     @classmethod
@@ -227,10 +225,13 @@ class CellKeyAnswers:
         return published.counts.data
 
 
-def _with_refusals(sparsity: Sparsity) -> tuple[str, ...]:
-    return (
-        *PROMISE.not_promised,
+def cell_key_promise(sparsity: Sparsity | None) -> Promise:
+    """Return what tables perturbed by cell keys promise, and what not, where `sparsity` refuses some of them."""
+    if sparsity is None:
+        return PROMISE
+    refusals = (
         "That a refusal tells nothing. A table is refused if it is empty, if more than "
         f"{sparsity.ones} of its counts above zero are 1, or if more than {sparsity.ones_and_twos} of them are 1 or 2. "
-        "That depends on the data, through the perturbed counts.",
+        "That depends on the data, through the perturbed counts."
     )
+    return replace(PROMISE, not_promised=(*PROMISE.not_promised, refusals))

@@ -20,9 +20,11 @@ from typing import Self
 
 import numpy as np
 
+from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tallies import TallyCache
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.head import Receipt
 from tabulary.core.privacy import Neighbours, Privacy, Relation, describe_privacy
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan, ServiceError
@@ -111,7 +113,8 @@ class FixedAnswers:
         entries = account.entries()
         edition.refuse_changed_records(entries)
         tell("planning", 0, 0)
-        declared = _Declared(universe, privacy, _relation(neighbours), way, about)
+        relation = counted_neighbours(_relation(neighbours), records.drops)
+        declared = _Declared(universe, privacy, relation, way, about)
         planned = declared.plan() if kept is None else declared.kept_plan(kept, edition, secret)
         digest = planned.digest()
         edition.refuse_another_plan(entries, digest)
@@ -120,7 +123,7 @@ class FixedAnswers:
         tallies = TallyCache(records)
         tallies.prepare(planned.counted, progress=progress)
         check_measurable(tallies, planned)
-        account.debit(
+        entry = account.debit(
             planned.privacy, planned.neighbours, purpose=edition.purpose, plan_digest=digest, once=True
         )
         key = edition.noise_key(secret, digest)
@@ -128,7 +131,7 @@ class FixedAnswers:
 
         def made() -> Release:
             tell("making the tables non-negative", 0, 0)
-            return _reconstructed(residuals, key, f"{dataset} {version}")
+            return _reconstructed(residuals, key, f"{dataset} {version}", account.receipt(entry))
 
         release = None
         if way != "none":
@@ -280,13 +283,18 @@ def _way(universe: Universe, reconstruct: str) -> str:
     return way
 
 
-def _reconstructed(residuals: ResidualsOnDemand, key: bytes, title: str) -> Release:
+def _reconstructed(residuals: ResidualsOnDemand, key: bytes, title: str, receipt: Receipt) -> Release:
     # By the words of the key, and as many repetitions as there should be whatever the clock says: the same every time.
     made = reconstructed(
         residuals.measurement(), entropy=KeyedEntropy(key, "reconstruct"), simulation_seconds=math.inf
     )
     return Release.from_counts(
-        residuals.plan, made.tables, title=title, errors=made.errors, reconstruction=made.facts
+        residuals.plan,
+        made.tables,
+        title=title,
+        errors=made.errors,
+        reconstruction=made.facts,
+        receipt=receipt,
     )
 
 

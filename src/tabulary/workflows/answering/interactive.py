@@ -17,6 +17,7 @@ between debit and answer, and on a second server. Nothing is promised against wh
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tallies import MEMORY_BYTES, TallyCache
 from tabulary.confidential.tally import Tally
@@ -46,7 +47,8 @@ class InteractiveAnswers:
     add up to each other: `fixed` is for that.
 
     A refusal costs nothing and reads no record: it depends on the universe, on what has been asked before, and on what
-    the two accounts have left.
+    the two accounts have left. Where the number of records counts as public (`Neighbours.total_is_public`), no noise would protect
+    it, so it is refused.
 
     >>> import tempfile, pyarrow
     >>> from tabulary.core.privacy import PureDP
@@ -91,7 +93,7 @@ class InteractiveAnswers:
         self._account = account
         self._secret = secret
         self._edition = edition
-        self._promise = keyed_promise(account.budget, account.neighbours)
+        self._promise = keyed_promise(account.budget, neighbours)
         # What the ledger was once seen to have paid for stays paid for: its entries are never taken back.
         self._paid: set[Margin] = set()
         self._noisy: BoundedCache[Margin, np.int64] = BoundedCache(memory_bytes)
@@ -126,7 +128,8 @@ class InteractiveAnswers:
                 "each. Nothing was counted. Open the records without weights."
             )
         # A price that can be planned for and counted in the account's unit is found out now, not by the first asker.
-        relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+        promised = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
+        relation = counted_neighbours(promised, records.drops)
         account.can_afford(cost, relation)
         edition = Edition(dataset, version, records.fingerprint(records_key(secret)), key_fingerprint(secret))
         entries = account.entries()
@@ -170,6 +173,12 @@ class InteractiveAnswers:
         """Return the plan of one question: the table on `margin` and nothing else. Asks nothing, costs nothing."""
         named = self.domain.margin(margin)
         self._universe.refuse(named)
+        if not named and self._neighbours.total_is_public:
+            raise TableRefused(
+                f"the number of all records is not given: with '{self._neighbours.relation}' neighbours it counts as "
+                "public, so no noise would protect it, and every answer here has noise. Nothing was counted, nothing "
+                "was spent. Ask for a table by at least one attribute."
+            )
         return plan(
             self.domain,
             Workload(self.domain, [named]),
@@ -261,10 +270,15 @@ class InteractiveAnswers:
     def _measured(self, wanted: Plan) -> NDArray[np.int64]:
         """Return the noisy counts of a question that has been paid for."""
         named = _margin_of(wanted)
-        tally = Tally(self.domain, {named: self._tallies.exact(named)})
+        tally = Tally(self.domain, {named: self._tallies.exact(named)}, drops=self._tallies.drops)
         key = self._edition.noise_key(self._secret, wanted.digest())
         (values,) = measure(tally, wanted, ExactSampler(KeyedEntropy(key))).values
         return values
+
+
+def answerable(universe: Universe, neighbours: Neighbours) -> tuple[Margin, ...]:
+    """Return the tables that an interactive dataset answers: all of the universe, but no total that is public."""
+    return tuple(margin for margin in universe.margins if margin or not neighbours.total_is_public)
 
 
 def _margin_of(wanted: Plan) -> Margin:

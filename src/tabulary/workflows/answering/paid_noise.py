@@ -96,7 +96,7 @@ class Edition:
 
         At another price an old question would have a second answer.
         """
-        if any((entry.cost, entry.neighbours) != (cost, neighbours) for entry in self._own(entries)):
+        if any((entry.cost, entry.neighbours) != (cost, neighbours.raw) for entry in self._own(entries)):
             raise ServiceError(
                 f"questions to version {self.version!r} of {self.dataset!r} were paid for at another price than "
                 f"{cost}, or for other neighbours than '{neighbours}'. Nothing was measured, nothing was spent. "

@@ -23,6 +23,7 @@ except ImportError:
 from tabulary.confidential.admission import Findings, clipping_warning, zeros_at
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import SuperMargin, cover
+from tabulary.confidential.dropping import dropping
 from tabulary.confidential.engines import Counts, Progress
 from tabulary.confidential.engines.database.elsewhere import Elsewhere
 from tabulary.confidential.engines.database.embedded import DuckDBDatabase, DuckDBFiles, SQLiteDatabase
@@ -74,6 +75,7 @@ class DatabaseEngine:
         self.domain = domain
         self.weights = weights
         self._recodings = resolve_all(domain, codings)
+        self.drops = dropping(codings)
         self._place: Place | None = place
         with place.open(weights) as session:
             asked = [query for part in self._recoded(session) for query in part.nothing]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tabulary.confidential.admission import Findings, clipping_warning
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import cover
+from tabulary.confidential.dropping import dropping
 from tabulary.confidential.engines import Counts, Progress
 from tabulary.confidential.engines.spark.jobs import Jobs
 from tabulary.confidential.engines.spark.sessions import check_spark, session_of
@@ -119,6 +120,7 @@ class SparkEngine:
         self.domain = domain
         self.weights = weights
         self._recodings = resolve_all(domain, codings)
+        self.drops = dropping(codings)
         self._jobs = jobs
         self._stops = stops
         schema, streaming, escaped = jobs.do(lambda: _seen(frame))
