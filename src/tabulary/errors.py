@@ -12,6 +12,7 @@
     │   ├── InvalidPlan            an option or a plan file that cannot be followed
     │   ├── NotCertified           a solver could not prove that its answer is right
     │   ├── TooManyCells           a table above the stated cap
+    │   ├── Interrupted            work that whoever asked for it stopped before its end
     │   ├── UnknownDataset         a name that `tb.datasets` does not carry
     │   ├── UnknownMargin          a table that the release does not hold
     │   ├── TableRefused           a table that a table builder's public rules do not allow
@@ -100,6 +101,10 @@ class NotCertified(PublicError):
 
 class TooManyCells(PublicError):
     """A table has more cells than the stated cap."""
+
+
+class Interrupted(PublicError):
+    """Whoever asked for some work stopped it before its end."""
 
 
 class UnknownDataset(PublicError):

@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tabulary"
 # Errors that are raised for one reason only, so that their type says it.
-ONE_REASON = {"BudgetExceeded", "FrozenInstanceError", "KeyboardInterrupt", "LedgerBusy"}
+ONE_REASON = {
+    *("BudgetExceeded", "FrozenInstanceError", "Interrupted", "KeyboardInterrupt", "LedgerBusy"),
+    *("CancelledError", "ClientDisconnect", "ReadTimeout"),
+}
 
 
 def test_random_numbers_of_numpy_are_used_for_people_who_do_not_exist_and_for_public_coins_only():

@@ -41,7 +41,7 @@ def create_app(service: Service) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        answering.bodies.close()
+        answering.close()
         service.close()
 
     app = FastAPI(

@@ -27,22 +27,31 @@ class StagedFolder:
     target: Path
     published: bool = False
     _content: Path = field(default=Path(), repr=False)
-    _names: list[str] = field(default_factory=list, repr=False)
+    _written: list[Path] = field(default_factory=list, repr=False)
+
+    def below(self, name: str) -> "StagedFolder":
+        """Return the folder `name` within this one, to write into; it is published with this one."""
+        return StagedFolder(self.target / name, _content=self._content / name, _written=self._written)
 
     def write(self, name: str, data: bytes) -> None:
         """Write one file, under a name such as "tables/sex.csv", and see it to the disk."""
         path = self._content / name
         with _clear_errors(self.target):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as file:
                 write_bytes(file.fileno(), data)
                 os.fsync(file.fileno())
-        self._names.append(name)
+        self._written.append(path)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file that was written."""
+        with _clear_errors(self.target):
+            return (self._content / name).read_bytes()
 
     def publish(self) -> None:
         """Make everything written so far visible at `target`, at once and for good."""
         with _clear_errors(self.target):
-            for folder in (*{(self._content / name).parent for name in self._names}, self._content):
+            for folder in (*{path.parent for path in self._written}, self._content):
                 _sync_folder(folder)
             # A rename onto an empty folder succeeds without a word, hence this look. Whoever makes one
             # between the look and the rename loses an empty folder; anything with content is never replaced.
@@ -97,7 +106,7 @@ def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> I
             # Inside the private folder, so that it has the user's own permissions once it is out.
             staged._content.mkdir()
         yield staged
-        if staged._names:
+        if staged._written:
             staged.publish()
     finally:
         shutil.rmtree(staging, ignore_errors=True)

@@ -1,5 +1,6 @@
 import os
 import re
+from dataclasses import fields
 
 import pytest
 
@@ -7,6 +8,7 @@ import tabulary as tb
 from tabulary.builder.configuration import read_service_file
 from tabulary.builder.declarations import CellKeyProtection, FixedProtection, InteractiveProtection, Payment
 from tabulary.builder.key_file import create_key, read_key
+from tabulary.builder.service import Limits
 from tabulary.errors import InvalidPlan, PublicError, ServiceError
 from tabulary.workflows.answering.answers import Method
 
@@ -90,6 +92,16 @@ def test_a_service_file_says_what_is_served_and_how(read, tmp_path):
     assert census.variables["age"].label == "age"
 
 
+def test_every_limit_may_be_set_and_the_names_of_the_service_are_told(read):
+    limits = {limit.name: number for number, limit in enumerate(fields(Limits), 2)}
+    told = "\n".join(f"{name} = {number}" for name, number in limits.items())
+    file = read(SERVICE.replace("burst = 7", told).replace("port = 0", 'hosts = ["tables.example:8443"]'))
+    assert file.limits == Limits(**limits)
+    assert file.listening.hosts.allow("tables.example:8443")
+    assert file.listening.hosts.allow("localhost:8000")
+    assert not file.listening.hosts.allow("tables.example")
+
+
 def test_paths_are_relative_to_the_file_wherever_the_command_is_run(read, tmp_path, monkeypatch):
     read(SERVICE)
     monkeypatch.chdir(tmp_path.parent)
@@ -145,6 +157,11 @@ def test_records_behind_an_address_are_refused_with_the_reason_and_without_a_sec
         ("port = 0", "prot = 1", ["[server]", "'prot'", "'port'"]),
         ("port = 0", 'host = ""', ["[server]", "host"]),
         ("port = 0", "proxy = 1", ["[server]", "proxy", "true or false"]),
+        ("port = 0", 'hosts = "tables.example"', ["[server]", "hosts", "list"]),
+        ("port = 0", 'hosts = ["*"]', ["[server]", "hosts", "'tables.example'"]),
+        ("port = 0", 'hosts = ["https://tables.example"]', ["[server]", "hosts", "no scheme"]),
+        ("burst = 7", "tests_a_caller = 0", ["[limits]", "tests_a_caller"]),
+        ("burst = 7", "header_seconds = 0.5", ["[limits]", "header_seconds", "whole number"]),
         ("workers = 2", "workers = 0", ["[server]", "workers"]),
         ("workers = 2", "workers = true", ["[server]", "workers", "whole number"]),
         ("burst = 7", "burst = 0", ["[limits]", "burst"]),

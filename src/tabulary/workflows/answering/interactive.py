@@ -47,8 +47,8 @@ class InteractiveAnswers:
     add up to each other: `fixed` is for that.
 
     A refusal costs nothing and reads no record: it depends on the universe, on what has been asked before, and on what
-    the two accounts have left. Where the number of records counts as public (`Neighbours.total_is_public`), no noise would protect
-    it, so it is refused.
+    the two accounts have left. Where the number of records counts as public (`Neighbours.total_is_public`), no noise
+    would protect it, so it is refused.
 
     >>> import tempfile, pyarrow
     >>> from tabulary.core.privacy import PureDP
