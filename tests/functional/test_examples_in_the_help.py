@@ -132,16 +132,16 @@ FILES = {
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "reason"),
     [
-        "tabulary nonsense --foo",
-        "tabulary",
-        "tabulary ledger open ledger.sqlite",
-        "tabulary plan census.toml --comparison",
-        "tabulary release census.toml",
-        "tabulary attack table.csv --treshold 5",
+        ("tabulary nonsense --foo", "No such command 'nonsense'"),
+        ("tabulary", "^Usage: tabulary"),
+        ("tabulary ledger open ledger.sqlite", "No such command 'open'"),
+        ("tabulary plan census.toml --comparison", "No such option: --comparison"),
+        ("tabulary release census.toml", "Missing parameter: folder"),
+        ("tabulary attack table.csv --treshold 5", "No such option: --treshold"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_not_understood(words):
-    with pytest.raises(typer.TyperException):
+def test_a_command_line_that_cannot_be_is_not_understood(words, reason):
+    with pytest.raises(typer.TyperException, match=reason):
         understood(words.split())

@@ -36,7 +36,7 @@ FILES = [
 
 
 def damage(folder):
-    with pytest.raises(ReleaseDamaged) as found:
+    with pytest.raises(ReleaseDamaged, match="is not as it was published") as found:
         Release.load(folder)
     return str(found.value)
 

@@ -209,7 +209,7 @@ def test_a_lost_ledger_is_an_error_and_not_a_fresh_budget(on_sqlite, tmp_path):
     answer(file)
     for lost in tmp_path.glob("ledger.sqlite*"):
         lost.rename(tmp_path / f"lost-{lost.name}")
-    with pytest.raises(LedgerMissing):
+    with pytest.raises(LedgerMissing, match="there is no ledger at"):
         open_service(file)
     with pytest.raises(ServiceError, match="second budget"):
         initialise(file)
@@ -274,7 +274,7 @@ def test_a_broken_source_costs_nothing(on_sqlite, tmp_path):
     file = on_sqlite()
     initialise(file)
     (tmp_path / "people.csv").unlink()
-    with pytest.raises(UnreadableSource):
+    with pytest.raises(UnreadableSource, match="there is no file or folder"):
         open_service(file)
     assert entries(file) == ()
 
@@ -413,7 +413,7 @@ def test_a_start_that_is_refused_is_logged_once_in_words_that_hold_nothing_of_a_
             attempt(file)
     file.key.write_text(key)
     (tmp_path / "people.csv").write_text(PEOPLE + "secret,0,7\n")
-    with pytest.raises(UnknownLevel):
+    with pytest.raises(UnknownLevel, match="column 'sex' holds a value outside its domain"):
         open_service(file)
     refused = [act for act in acts(file) if act[1] == "start refused"]
     assert [(actor, words[:22]) for actor, _, words in refused[:2]] == [

@@ -329,10 +329,10 @@ def test_an_application_that_fails_is_counted_as_such(file_state):
     door = Door(file_state)
 
     def fail():
-        raise ArithmeticError
+        raise ArithmeticError("the application fails")
 
     door.app.get("/api/custodian/fails")(fail)
-    with pytest.raises(ArithmeticError):
+    with pytest.raises(ArithmeticError, match="the application fails"):
         door.ask("/api/custodian/fails")
     file_state.counter.flush()
     assert [(row.kind, row.status) for row in file_state.usage.read()] == [("custodian", 5)]

@@ -242,7 +242,7 @@ def test_a_dataset_tells_its_attributes_its_rules_and_its_promise():
     assert found.privacy == tb.ZCDP("1/8")
     assert found.neighbours == tb.Neighbours("add-remove")
     assert (found.method, found.version, found.labels["sex"]) == ("fixed", "2026", "Sex")
-    with pytest.raises(TableRefused):
+    with pytest.raises(TableRefused, match="'sex' and 'year' together"):
         found.universe.refuse(("sex", "year"))
 
 

@@ -236,16 +236,20 @@ def test_tables_that_no_person_can_change_are_refused(mechanism):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("rounding", "nearest"), ("mechanism", "cells"), ("reconstruct", "none")],
+    ("key", "value", "reason"),
+    [
+        ("rounding", "nearest", "rounding needs a reconstructed full table"),
+        ("mechanism", "cells", "does not measure what this plan lists"),
+        ("reconstruct", "none", "would publish noise in impossible cells"),
+    ],
 )
-def test_a_description_of_what_no_plan_can_be_is_refused(key, value):
+def test_a_description_of_what_no_plan_can_be_is_refused(key, value, reason):
     plan = tb.plan(ZEROS, "[age job]", privacy=tb.PureDP(1), mechanism="efron-stein", reconstruct="lp")
     described = plan.describe()
     described[key] = value
     if key == "rounding":
         described["reconstruct"] = "none"
-    with pytest.raises(PublicError):
+    with pytest.raises(PublicError, match=reason):
         plan_from_description(described)
 
 

@@ -125,6 +125,6 @@ def test_an_unknown_format_leaves_no_folder(tmp_path):
 
 def test_a_table_too_large_for_a_format_leaves_no_folder(tmp_path, monkeypatch):
     monkeypatch.setitem(vars(FORMATS["xlsx"]), "most_cells", 1)
-    with pytest.raises(TooManyCells):
+    with pytest.raises(TooManyCells, match="Excel holds tables of at most 1 cells"):
         a_release().save(tmp_path / "out", formats=["xlsx"])
     assert not (tmp_path / "out").exists()

@@ -110,9 +110,16 @@ def test_candidates_that_cannot_be_are_refused(candidates, says):
         quantile([1], "1/2", candidates, privacy=ONE)
 
 
-@pytest.mark.parametrize("values", [[[1]], [float("nan")], [0.5, 99]])
-def test_values_that_cannot_be_are_refused(values):
-    with pytest.raises(InvalidColumn):
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([[1]], "a column of numbers"),
+        ([float("nan")], "missing or not finite"),
+        ([0.5, 99], "outside its bounds 0 to 1"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(values, reason):
+    with pytest.raises(InvalidColumn, match=reason):
         quantile(values, "1/2", Bounds(0, 1), privacy=ONE)
 
 

@@ -102,8 +102,8 @@ def test_a_step_that_fails_leaves_the_state_as_it_was(database, one_step_more, o
     State.create(database).close()
     one_step_more()
     step = migrating.STEPS / "versions" / "step_of_the_future.py"
-    step.write_text(step.read_text() + "    raise ArithmeticError\n")
-    with pytest.raises(ArithmeticError):
+    step.write_text(step.read_text() + "    raise ArithmeticError('the step fails')\n")
+    with pytest.raises(ArithmeticError, match="the step fails"):
         State.create(database)
     with opened.reading() as connection:
         assert "note" not in {column["name"] for column in inspect(connection).get_columns("facts")}

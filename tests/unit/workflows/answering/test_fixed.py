@@ -120,8 +120,8 @@ def test_the_attributes_of_a_table_may_be_named_in_any_order(account):
 def test_a_table_outside_the_universe_is_refused_by_everything_that_could_tell_of_it(account):
     answers = opened(account, universe=Universe(DOMAIN, order=2, forbidden=[["sex", "job"]]))
     for ask in (answers.answer, answers.expected, answers.price, answers.plan_of):
-        for margin in [("sex", "job"), ("sex", "age", "job")]:
-            with pytest.raises(TableRefused):
+        for margin, reason in [(("sex", "job"), "together"), (("sex", "age", "job"), "at most 2 attributes")]:
+            with pytest.raises(TableRefused, match=reason):
                 ask(margin)
 
 
@@ -242,7 +242,7 @@ def test_what_cannot_be_measured_costs_nothing(account):
     with pytest.raises(InvalidPlan, match="different domains"):
         FixedAnswers.open(broken, other, privacy=RHO, neighbours="add-remove", **named)
     broken.close()
-    with pytest.raises(UnreadableSource):
+    with pytest.raises(UnreadableSource, match="these records were closed"):
         FixedAnswers.open(broken, UNIVERSE, privacy=RHO, neighbours="add-remove", **named)
     assert not account.entries()
 
