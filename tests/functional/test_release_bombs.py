@@ -35,7 +35,7 @@ def folder(original, tmp_path):
 
 
 def refusal(folder, *, mebibytes=64):
-    with at_most(mebibytes), pytest.raises(ReleaseDamaged) as found:
+    with at_most(mebibytes), pytest.raises(ReleaseDamaged, match="is not as it was published") as found:
         Release.load(folder)
     return str(found.value)
 

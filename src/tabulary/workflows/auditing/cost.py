@@ -93,7 +93,7 @@ def check_cost(plan: Plan, entropy: Entropy, progress: Progress | None = None) -
     """Return the cost of a plan by brute force over all neighbouring records, or over some where they are too many."""
     certificate = plan.cost()
     numbers = numbers_of(plan)
-    pairs_too = plan.neighbours.relation == "replace"
+    pairs_too = "replace" in plan.neighbours.steps
     size = plan.domain.size
     every = size <= _MOST_RECORDS and size * numbers <= (_MOST_NUMBERS if pairs_too else 50 * _MOST_NUMBERS)
     every = every and (not pairs_too or size**2 * numbers <= 2 * _MOST_DIFFERENCES)
@@ -158,10 +158,9 @@ class _Search:
         self.exact_is_public = True
 
     def run(self) -> None:
-        neighbours = self.plan.neighbours
-        replace = neighbours.relation == "replace"
-        # Under `replace` a record that may be left out has a neighbour that is not counted.
-        alone = not replace or getattr(neighbours, "may_drop", False)
+        steps = self.plan.neighbours.steps
+        # A record that may be dropped is replaced by another one, or by none.
+        replace, alone = "replace" in steps, "add-remove" in steps
         nothing = measured(self.plan, {})
         bare, public = noisy_numbers(nothing)[self.order], exact_numbers(nothing)
         kept: list[NDArray[np.int64]] = []
