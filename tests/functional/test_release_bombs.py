@@ -150,7 +150,7 @@ def residuals(manifest):
         (of([1] * 60), "more sets of attributes below its tables"),
         (of([1] * 2_000, ["a0"], ["a0"]), "more attributes than are read"),
         (
-            lambda m: m["plan"].update(workload=[m["plan"]["workload"][0]] * 30_000),
+            lambda m: m["plan"].update(workload=[m["plan"]["workload"][0]] * 60_000),
             "more tables than are read",
         ),
         (tied, "combinations that its structural zeros tie together"),

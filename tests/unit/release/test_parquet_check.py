@@ -2,6 +2,7 @@
 
 import io
 import random
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -101,8 +102,10 @@ def test_a_label_that_unpacks_to_a_gigabyte_takes_no_more_room_than_the_child_is
     assert len(data) < 1 << 20
     with at_most(64):
         assert not check.holds(data, table(1_000))
-    peak = psutil.Process(check._child.pid).memory_info().rss if check._child else 0
-    assert peak < 512 << 20
+    # Its peak, not what it holds now; a child that was ended by its bound has none.
+    if check._child is not None:
+        status = Path(f"/proc/{check._child.pid}/status").read_text()
+        assert int(status.split("VmHWM:")[1].split()[0]) < 512 << 10
     # It serves on.
     assert check.holds(packed(table(), compression="snappy"), table())
 
