@@ -141,8 +141,8 @@ def test_the_check_rejects_a_plan_that_claims_seven_tenths_of_its_loss(relation,
 def test_a_sensitive_value_moves_nothing_that_is_published_exactly(size, rules, mechanism):
     survey = Survey(DOMAINS[size], rules)
     first, second = survey.domain.attributes
-    neighbours = near("replace", survey.codings, sensitive=(second,))
     try:
+        neighbours = near("replace", survey.codings, sensitive=(second,))
         plan = planned(size, f"[{first}][{second}]", neighbours, mechanism, tb.PureDP(1))
     except (InvalidPlan, InvalidPrivacy):
         # Codes without a level have no place in such a plan, nor exact numbers where a value drops a record.

@@ -143,12 +143,10 @@ def test_every_part_of_an_adaptive_model_keeps_its_share(rules, relation):
     for one, other in tallies_of(relation, survey):
         x, y = ({m: tally.exact(m) for m in every} for tally in (one, other))
         observed = [
-            adaptive.measured(plan, counts, (name,), share, ConstantSampler())
-            for counts in (x,)
-            for name in DOMAIN.attributes
+            adaptive.measured(plan, x, (name,), share, ConstantSampler()) for name in DOMAIN.attributes
         ]
-        if adaptive.people_of(plan, x, observed) != adaptive.people_of(plan, y, observed):
-            raise AssertionError("the number of people is used as it is, and one row changes it")
+        people = [adaptive.people_of(plan, exact, observed) for exact in (x, y)]
+        assert people[0] == people[1], "the number of people is used as it is, and one row changes it"
         scores = [adaptive.margin_scores(plan, counts, _Even(), every, share) for counts in (x, y)]
         assert choice(rate, scores[0] - scores[1]) <= share / 10
         assert max(gaussian(x[m] - y[m], plan.noise(share)) for m in every) <= share * Fraction(9, 10)
