@@ -16,7 +16,8 @@ from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ZCDP, Neighbours, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
 from tabulary.planning.universe import Universe
 from tabulary.workflows.answering.cell_key import CellKeyAnswers

@@ -8,7 +8,8 @@ from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import State
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ZCDP, Neighbours
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
 from tabulary.planning.universe import Universe
 from tabulary.workflows.answering.fixed import FixedAnswers

@@ -6,7 +6,8 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.ledger import Ledger
 
 TABLES = ("ledger", "accounts", "heads", "entries")

@@ -15,7 +15,8 @@ from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import PureDP
 from tabulary.core.workload import Workload
 from tabulary.errors import ImpossibleRecord, InvalidColumn, UnknownLevel
 from tabulary.mechanisms import measure

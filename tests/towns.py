@@ -12,7 +12,8 @@ from tabulary.builder.configuration import read_service_file
 from tabulary.builder.opening import initialise
 from tabulary.builder.state import State
 from tabulary.cellkey import PTable
-from tabulary.core.privacy import ZCDP, Neighbours
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
 from tests.services import Ask, Reply, answers, table_of
 

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from examples.spark.cluster import ClusterFailed, LocalCluster, NoJava
 from tabulary.cli.console import errors, output, progress_bar
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import TabularyError
 from tabulary.ledger import Account, Ledger
 from tabulary.noise.keyed import KeyedEntropy

@@ -9,7 +9,8 @@ from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
 from tabulary.ledger import Ledger

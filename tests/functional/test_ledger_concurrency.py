@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from tabulary.core.privacy import ZCDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.ledger import Ledger
 
 PROCESSES, ATTEMPTS, AFFORDABLE = 8, 60, 300
@@ -17,7 +18,8 @@ PLANS, PLANS_OF_THE_DATASET, PLANS_OF_AN_ANALYST = 20, 15, 3
 SPENDERS = """
 import json, os, sys, traceback
 from fractions import Fraction
-from tabulary.core.privacy import ZCDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.errors import BudgetExceeded
 from tabulary.ledger import Ledger
 

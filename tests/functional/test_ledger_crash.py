@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
 from tests.waiting import wait_until
@@ -21,7 +22,8 @@ COST = PureDP("1/1000000")
 # Imports once, then gives birth to a measuring process for every line it reads, and buries it.
 NURSERY = """
 import os, sys
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.ledger import Ledger
 
 def measure(path, measured):

@@ -10,7 +10,7 @@ import pytest
 import tabulary as tb
 from tabulary import datasets
 from tabulary.core import basis
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.noise import ExactSampler
 from tabulary.reconstruct.maps import ContrastMap, MarginMap
 from tabulary.studies import (

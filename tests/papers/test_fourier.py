@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tabulary as tb
 from tabulary import datasets
 from tabulary.core import basis
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.reconstruct.lp import solve_program
 from tabulary.reconstruct.maps import ContrastMap
 from tabulary.reconstruct.rounding import round_table

@@ -21,7 +21,8 @@ from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidPlan, InvalidPrivacy
 from tabulary.planning import Plan
 from tests.counters import ELSEWHERE, READ_HERE, SPARK, Places, places  # noqa: F401 - a fixture

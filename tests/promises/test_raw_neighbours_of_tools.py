@@ -20,7 +20,8 @@ from tabulary.confidential.tallies import TallyCache
 from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import PureDP, Relation
+from tabulary.core.neighbours import Relation
+from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn, InvalidPlan, TableRefused, WeightsClipped
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
 from tabulary.planning.universe import Universe

@@ -11,7 +11,8 @@ from tabulary.cellkey.ptable import Above
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.core.address import scheme_of
-from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy
 from tabulary.errors import InvalidPlan, LedgerError, ServiceError, listed
 from tabulary.ledger import Amount
 from tabulary.ledger.amounts import cost_in_unit_of

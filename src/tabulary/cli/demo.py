@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from tabulary.cli.console import output, print_expected, print_released, progress_bar
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.ledger import Ledger
 from tabulary.release import Release
 from tabulary.workflows import read_plan_file, release_to_folder

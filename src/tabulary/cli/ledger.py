@@ -8,7 +8,8 @@ import typer
 from rich.table import Table as Grid
 
 from tabulary.cli.console import output
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
 from tabulary.errors import InvalidPrivacy, LedgerBehind, LedgerError, LedgerMissing
 from tabulary.ledger import Head, Ledger
 from tabulary.ledger.witness import WitnessFile

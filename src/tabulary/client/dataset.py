@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours, Privacy, privacy_from_description
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy, privacy_from_description
 from tabulary.errors import InvalidPlan
 from tabulary.planning.universe import Universe
 from tabulary.release.promise import Promise

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tabulary.confidential.coding import Coding
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidPlan, listed
 
 

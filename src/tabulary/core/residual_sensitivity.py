@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import exact_sum
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import MarginSensitivity
 from tabulary.core.symmetry import Sets, interchangeable
 from tabulary.errors import InvalidPlan, listed

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import exact_sum
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidPlan
 
 # The possible cells of one group of structural zeros that are compared pair by pair.

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from sqlalchemy.engine import Connection
 
 from tabulary.core.head import Head, Receipt
-from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy
 from tabulary.errors import BudgetExceeded, LedgerError
 from tabulary.ledger.amounts import (
     Amount,

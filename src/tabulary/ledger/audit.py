@@ -6,7 +6,7 @@ from sqlalchemy import Table, func, select
 from sqlalchemy.engine import Connection
 
 from tabulary.core.head import Head
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.errors import LedgerError
 from tabulary.ledger import schema
 from tabulary.ledger.amounts import Amount, cost_in_unit_of, zero_in_unit_of

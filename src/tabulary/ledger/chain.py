@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tabulary.core.head import Head
-from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy
 
 
 class Unsound(Exception):

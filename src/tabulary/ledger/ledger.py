@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from tabulary.core.head import Head
-from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy
 from tabulary.errors import LedgerError, LedgerMissing
 from tabulary.ledger.account import Account, debit_together
 from tabulary.ledger.address import Where, address_of

@@ -10,7 +10,8 @@ from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from tabulary.core.head import Head
-from tabulary.core.privacy import Neighbours, Privacy, describe_privacy, privacy_from_description
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy, describe_privacy, privacy_from_description
 from tabulary.errors import InvalidPrivacy
 from tabulary.ledger import schema
 from tabulary.ledger.amounts import Amount, zero_in_unit_of

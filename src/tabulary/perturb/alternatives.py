@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tabulary.core.privacy import Neighbours, Privacy, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy, PureDP
 from tabulary.errors import TooManyCells
 from tabulary.planning.comparison import Refusal, compare_plans, show_error
 from tabulary.planning.direct import Request

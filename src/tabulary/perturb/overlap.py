@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import exact_sum
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.perturb.additive import Laplace, Normal
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar, get_args
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import exact_fraction, show_fraction
-from tabulary.core.privacy import ApproxDP, Neighbours, PureDP, Relation, describe_privacy
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ApproxDP, PureDP, describe_privacy
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable, InvalidWorkload

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.privacy import GaussianDP, Loss, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import GaussianDP, Loss, PureDP
 from tabulary.errors import InvalidPlan
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
 from tabulary.planning.measured import MeasuredMargin, Query, sensitivity_of

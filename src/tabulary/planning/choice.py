@@ -5,15 +5,14 @@ from dataclasses import replace
 
 from tabulary.core.bits import binary_domain
 from tabulary.core.domain import MAX_CELLS, Domain
+from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import (
     ZCDP,
     ApproxDP,
     GaussianDP,
     Loss,
-    Neighbours,
     Privacy,
     PureDP,
-    Relation,
     gaussian_rho,
     loss_from_description,
     privacy_from_description,

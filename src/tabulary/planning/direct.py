@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
-from tabulary.core.privacy import Loss, Neighbours, Privacy
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Loss, Privacy
 from tabulary.core.workload import Workload
 from tabulary.planning.calibration import calibrated
 from tabulary.planning.measured import MeasuredMargin

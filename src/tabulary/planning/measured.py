@@ -7,7 +7,7 @@ from typing import Literal
 
 from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.residual_sensitivity import residual_sensitivity
 from tabulary.core.sensitivity import MarginSensitivity, margin_sensitivity
 from tabulary.noise import IntegerNoise

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.privacy import Loss, Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import Loss, PureDP
 from tabulary.planning.allocation import Part, cell_weights, gaussian_allocation, gaussian_minimax
 from tabulary.planning.calibration import calibrated
 from tabulary.planning.closure import closure

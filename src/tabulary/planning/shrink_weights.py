@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Margin
-from tabulary.core.privacy import Loss, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Loss, PureDP
 from tabulary.core.workload import Workload
 from tabulary.planning.allocation import Part, cell_weights, gaussian_allocation, residual_variances
 from tabulary.planning.laplace_allocation import laplace_allocation

@@ -12,7 +12,8 @@ from tabulary.core.bits import bits_of
 from tabulary.core.domain import Margin
 from tabulary.core.exact import show_fraction
 from tabulary.core.guessing import guessing
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP, zcdp_to_approx
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, zcdp_to_approx
 from tabulary.errors import listed
 from tabulary.planning import Plan
 

@@ -33,7 +33,8 @@ from tabulary.core import basis
 from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import show_fraction
-from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidTable

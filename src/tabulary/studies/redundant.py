@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, TooManyCells
 from tabulary.reconstruct.maps import Floats, MarginMap

@@ -39,7 +39,8 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact import show_fraction
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation, approx_to_zcdp, describe_privacy
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ZCDP, ApproxDP, approx_to_zcdp, describe_privacy
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidPrivacy
 from tabulary.noise import DiscreteGaussian, Sampler

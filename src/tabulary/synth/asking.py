@@ -1,7 +1,7 @@
 """What every synthesizer checks of a request before anything is read."""
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours, Relation
+from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPrivacy, InvalidWorkload
 

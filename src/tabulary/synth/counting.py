@@ -6,7 +6,8 @@ from tabulary.confidential.dropping import counted_neighbours, refuse_public_tot
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Margin
-from tabulary.core.privacy import Neighbours, Privacy, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import Privacy
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan, LedgerError
 from tabulary.ledger import Account, Ledger

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, maximal_margins
 from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells

@@ -29,16 +29,8 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.privacy import (
-    ZCDP,
-    ApproxDP,
-    Neighbours,
-    Privacy,
-    PureDP,
-    Relation,
-    approx_to_zcdp,
-    describe_privacy,
-)
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, approx_to_zcdp, describe_privacy
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload

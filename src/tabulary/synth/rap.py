@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, LedgerError

@@ -26,7 +26,8 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Relation, approx_to_zcdp, describe_privacy
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ZCDP, ApproxDP, approx_to_zcdp, describe_privacy
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells

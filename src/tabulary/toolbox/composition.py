@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP, Relation, compose
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, compose
 from tabulary.errors import InvalidPrivacy
 from tabulary.noise.enclosure import exponential
 

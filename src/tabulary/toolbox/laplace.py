@@ -8,7 +8,8 @@ from functools import partial
 from numbers import Rational, Real
 
 from tabulary.core.exact import exact_fraction, show_fraction
-from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn, InvalidNoise
 from tabulary.ledger import Account
 from tabulary.noise import DiscreteLaplace, ExactSampler, Sampler

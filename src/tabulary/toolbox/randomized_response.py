@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.exact import exact_fraction, show_fraction
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidDomain, InvalidPrivacy, InvalidTable, UnknownLevel, listed
 from tabulary.ledger import Account
 from tabulary.noise import ExactSampler, Sampler, Tabulated

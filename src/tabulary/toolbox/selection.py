@@ -8,7 +8,8 @@ from numbers import Rational
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from tabulary.core.exact import exact_fraction, show_fraction
-from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidNoise, InvalidPlan
 from tabulary.ledger import Account
 from tabulary.noise import Drawable, ExactSampler, Sampler

@@ -5,7 +5,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidPrivacy, LedgerError
 from tabulary.ledger import Account, Ledger
 

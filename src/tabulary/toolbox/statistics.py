@@ -22,7 +22,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tabulary.core.privacy import Neighbours, PureDP, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn
 from tabulary.ledger import Account
 from tabulary.noise import DiscreteLaplace, Sampler

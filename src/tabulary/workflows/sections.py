@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from tabulary.confidential.coding import Coding
 from tabulary.core.domain import Domain, bin_labels
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
 from tabulary.errors import InvalidPlan, TabularyError, listed
 
 T = TypeVar("T")

@@ -11,7 +11,8 @@ import pytest
 from tabulary.builder.app import create_app
 from tabulary.builder.service import Service
 from tabulary.builder.state import State
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.errors import ServiceError
 from tabulary.ledger import Ledger
 from tests.builders import DOMAIN, GENEROUS, SECRET, Caller, service

@@ -12,7 +12,7 @@ import tabulary as tb
 from tabulary.core import contrast_sensitivity as module
 from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidPlan
 from tests.unit.core.small_domains import domains, margins_of, near, possible_cells
 

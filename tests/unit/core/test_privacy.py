@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import (
     ZCDP,
     ApproxDP,
-    Neighbours,
     PureDP,
     approx_to_zcdp,
     compose,

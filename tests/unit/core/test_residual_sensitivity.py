@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tabulary.core import residual_sensitivity as module
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.residual_sensitivity import residual_sensitivity
 from tabulary.core.residuals import residual_values
 from tabulary.core.sensitivity import margin_sensitivity

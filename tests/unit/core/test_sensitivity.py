@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tabulary.core import sensitivity
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.errors import PublicError
 from tests.unit.core.small_domains import counted, domains, margins_of, near, possible_cells

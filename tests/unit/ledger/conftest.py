@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.ledger import Account, Ledger
 from tests.ledgers import fill
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, compose
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, PureDP, compose
 from tabulary.errors import BudgetExceeded, InvalidPrivacy, LedgerError
 from tabulary.ledger import Amount
 

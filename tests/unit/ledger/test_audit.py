@@ -8,7 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from tabulary.core.privacy import ZCDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.errors import LedgerCorrupt, LedgerError
 from tabulary.ledger import Amount, Ledger
 from tabulary.ledger.postgresql import PostgreSQLStorage

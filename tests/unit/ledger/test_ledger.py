@@ -2,7 +2,8 @@ from fractions import Fraction
 
 import pytest
 
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.errors import InvalidPrivacy, LedgerError, LedgerMissing
 from tabulary.ledger import Head, Ledger
 from tests.ledgers import pay

@@ -6,7 +6,8 @@ import threading
 import psycopg
 import pytest
 
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerMissing
 from tabulary.ledger import Ledger
 from tests.databases import PASSWORD, PostgresServer

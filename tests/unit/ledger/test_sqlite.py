@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerCorrupt, LedgerError, LedgerMissing
 from tabulary.ledger import Ledger
 from tests.ledgers import pay

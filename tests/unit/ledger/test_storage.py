@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerBusy, LedgerError
 from tabulary.ledger import Ledger
 from tests.ledgers import locked, pay
@@ -85,7 +86,8 @@ def test_a_debit_that_fails_half_way_leaves_no_trace(ledger, census, monkeypatch
 
 FORKED = """
 import os, sys
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
 

@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from tabulary.core.privacy import ZCDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.errors import BudgetExceeded, LedgerCorrupt, LedgerError
 from tabulary.ledger import Ledger
 from tests.ledgers import by_hand, locked, tamper

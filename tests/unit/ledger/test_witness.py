@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from tabulary.core.head import Head
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerBehind, LedgerError
 from tabulary.ledger import Ledger
 from tabulary.ledger.witness import WitnessFile

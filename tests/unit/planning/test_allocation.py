@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import tabulary as tb
-from tabulary.core.privacy import ApproxDP, Neighbours, gaussian_rho
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ApproxDP, gaussian_rho
 from tabulary.core.residual_sensitivity import residual_sensitivity
 from tabulary.core.residuals import residual_shape, residual_values
 from tabulary.errors import InvalidPlan

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ZCDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.core.workload import Workload
 from tabulary.planning.allocation import cell_weights, margin_variance
 from tabulary.planning.shrink_weights import LEAST, _Model, _variances, shrink_weights, shrunk_variances

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.noise import ExactSampler
 from tabulary.planning import SimulatedErrors, plan
 from tabulary.release import Release

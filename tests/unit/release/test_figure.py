@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ApproxDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidTable
 from tabulary.planning.comparison import compare_plans, show_error

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.planning import plan
 from tabulary.release import Release
 from tests.unit.release.releases import a_release, same_tables

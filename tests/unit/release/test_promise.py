@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
 from tabulary.core.guessing import guessing
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP, zcdp_to_approx
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, PureDP, zcdp_to_approx
 from tabulary.core.workload import Workload
 from tabulary.planning import plan
 from tabulary.release.promise import exact_interactions, promise_of, promise_of_budget

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, TooManyCells
 from tabulary.reconstruct.lp import solve_program

@@ -47,7 +47,7 @@ from tabulary.builder.security import custodian
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import Action, Actor
 from tabulary.builder.throttle import address_of
-from tabulary.core.privacy import Neighbours
+from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidPrivacy, LedgerError
 from tabulary.ledger import Account, Amount, Entry, Head, Ledger
 from tabulary.workflows.answering.answers import Method

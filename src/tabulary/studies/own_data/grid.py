@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from tabulary.core.domain import Domain
 from tabulary.core.exact import show_fraction
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, listed
 from tabulary.planning import Plan, plan

@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Margin
-from tabulary.core.privacy import PureDP, Relation
+from tabulary.core.neighbours import Relation
+from tabulary.core.privacy import PureDP
 from tabulary.core.table import Counts, Table
 from tabulary.mechanisms import measure
 from tabulary.noise import Entropy, Sampler

@@ -26,7 +26,8 @@ from tabulary.confidential.records import Records
 from tabulary.confidential.tallies import TallyCache
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.head import Receipt
-from tabulary.core.privacy import Neighbours, Privacy, Relation, describe_privacy
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import Privacy, describe_privacy
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan
 from tabulary.ledger import Account

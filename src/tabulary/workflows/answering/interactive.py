@@ -23,7 +23,8 @@ from tabulary.confidential.tallies import MEMORY_BYTES, TallyCache
 from tabulary.confidential.tally import Tally
 from tabulary.core.bounded import BoundedCache
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.privacy import Neighbours, Privacy, Relation
+from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.privacy import Privacy
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidPlan, LedgerMissing, TableRefused

@@ -9,7 +9,8 @@ would be exact.
 import re
 from dataclasses import dataclass, replace
 
-from tabulary.core.privacy import Neighbours, Privacy
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import Privacy
 from tabulary.errors import ServiceError
 from tabulary.ledger import Entry
 from tabulary.noise.keyed import derived_key

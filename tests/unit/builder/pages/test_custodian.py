@@ -14,7 +14,8 @@ from tabulary.builder.app import create_app
 from tabulary.builder.pages.books import HEIGHT, WIDTH, Part, Timeline, parts, percent
 from tabulary.builder.service import Service
 from tabulary.builder.state import Action, Actor, Requests, State
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.ledger import Amount, Balance, Ledger
 from tests.builders import DOMAIN, GENEROUS, SECRET, service
 from tests.visitors import Visitor, form_token, words

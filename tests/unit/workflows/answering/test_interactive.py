@@ -13,7 +13,8 @@ from tabulary.confidential.records import Records
 from tabulary.confidential.tallies import TallyCache
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.errors import (
     BudgetExceeded,
     InvalidPlan,

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from tabulary.core.privacy import Neighbours, PureDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import PureDP
 from tabulary.errors import ServiceError
 from tabulary.workflows.answering import paid_noise
 from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint, keyed_promise, records_key
