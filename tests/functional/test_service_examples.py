@@ -186,12 +186,3 @@ def test_the_proxies_in_front_of_several_workers_say_who_called(tmp_path):
         whole = f"pid {tmp_path}/pid; error_log stderr; events {{}} http {{ {subject} }}"
         (tmp_path / "nginx.conf").write_text(whole)
         subprocess.run([program, "-t", "-p", tmp_path, "-c", tmp_path / "nginx.conf"], check=True)
-
-
-def test_the_unit_of_systemd_keeps_the_service_apart(tmp_path):
-    unit = (EXAMPLES / "several-workers" / "tabulary.service").read_text(encoding="utf-8")
-    assert "ExecStart=/srv/tabulary/.venv/bin/tabulary serve service.toml" in unit
-    assert "EnvironmentFile=" in unit
-    assert "postgresql://tabulary:" not in unit
-    for line in ("NoNewPrivileges=true", "ProtectSystem=strict", "UMask=0077", "Restart=on-failure"):
-        assert line in unit
