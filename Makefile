@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo demo-spark serve test lint audit bench browser java rscript units docs pictures sbom clean help
+.PHONY: demo demo-spark serve test lint audit bench browser java rscript proxies units docs pictures sbom clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -90,6 +90,14 @@ rscript:
 	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends r-base-core; } \
 		|| echo "R could not be installed; the tests of the report need it: sudo apt-get install --yes r-base-core"
 
+# The examples of proxies are run by nginx and Caddy: those that are here, or Debian's where they can be installed.
+proxies:
+	@PATH=$$PATH:/usr/sbin; command -v nginx >/dev/null && command -v caddy >/dev/null && command -v openssl >/dev/null && exit 0; \
+	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
+	echo "Installing nginx and Caddy ..."; \
+	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends nginx caddy openssl; } \
+		|| echo "nginx and Caddy could not be installed; the tests of the proxies need them: sudo apt-get install --yes nginx caddy openssl"
+
 # The units of the examples are checked by systemd-analyze: the one that is here, or Debian's where it can be installed.
 units:
 	@command -v systemd-analyze >/dev/null && exit 0; \
@@ -107,7 +115,7 @@ lint: $(VENV)/test
 # Two processes share the cores already; a thread a core in each would only get in the way.
 test audit: export OPENBLAS_NUM_THREADS ?= 1
 
-test: lint browser java rscript units
+test: lint browser java rscript proxies units
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not audit"
 
 audit: $(VENV)/test java

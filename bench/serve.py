@@ -8,20 +8,25 @@ Ten million generated records of twelve attributes, all tables of up to three of
 - random tables of one to three attributes in random order, once each worker was asked for every margin: as many as
   sixteen connections can get, and two hundred a second, whether or not the server keeps up.
 - the cached table of a thousand cells beside `/api/health`, over one connection and over sixteen, in turns.
+- of a server that has cached nothing, tables while forty connections ask for one slow test after the other, beside
+  tables while nobody does; and how long the server takes to end when it is told to in the midst of this.
 
 A ratio above one says that ours takes less; `met` whether it reaches the target, and the exit code is one if a line
 does not. `--quick` asks 200,000 records for a few seconds.
 """
 
 import argparse
+import http.client
 import json
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import combinations
+from contextlib import contextmanager, suppress
+from itertools import combinations, cycle
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -35,6 +40,7 @@ from bench.tabulate import CHUNK, LEVELS, people
 from tabulary.builder.configuration import read_service_file
 from tabulary.builder.opening import initialise
 from tests.services import ServerProcess
+from tests.waiting import wait_until
 
 ATTRIBUTES = {f"a{i:02}": levels for i, levels in enumerate(LEVELS[:12])}
 ORDER = 3
@@ -42,6 +48,8 @@ WORKERS = 2
 THOUSAND = ("a03", "a07", "a09")
 RATE, LONGEST, DEARER = 200.0, 250.0, 3.0
 ROUNDS = 5
+HOSTILE, SLOWER, ENDING = 40, 10.0, 5.0
+UNCACHED = 40
 
 SERVICE = """
 title = "Tables of generated people"
@@ -56,6 +64,9 @@ file = "secret.key"
 [limits]
 requests_a_minute = 100000000
 burst = 100000000
+tests_a_caller = 1000
+tables_a_caller = 1000
+connections_a_caller = 1000
 [dataset.people]
 title = "People"
 version = "1"
@@ -205,6 +216,81 @@ def beside_health(port: int, seconds: float) -> list[bool]:
     return met
 
 
+def slow_tests() -> list[bytes]:
+    """Tests of independence of the attributes with the most levels, each among people of another kind."""
+    by = ("a08", "a09")
+    others = {a: levels for a, levels in ATTRIBUTES.items() if a not in by}
+    return [
+        json.dumps({"test": "independence", "by": list(by), "where": {a: str(level)}}).encode()
+        for a, levels in others.items()
+        for level in range(levels)
+    ]
+
+
+@contextmanager
+def hostile_tests(port: int) -> Iterator[Counter[int]]:
+    """Ask for slow tests over forty connections, each for the next as soon as it has its answer; give the statuses."""
+    tests, ending, heard = cycle(slow_tests()), threading.Event(), Counter[int]()
+
+    def keep_asking() -> None:
+        # A server that is gone is not asked again.
+        with suppress(OSError, http.client.HTTPException):
+            while not ending.is_set():
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", "/api/datasets/people/tests", next(tests), headers)
+                heard[connection.getresponse().status] += 1
+                connection.close()
+
+    threads = [threading.Thread(target=keep_asking, daemon=True) for _ in range(HOSTILE)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield heard
+    finally:
+        ending.set()
+
+
+def beside_hostile_tests(server: ServerProcess) -> list[bool]:
+    margins = [margin for margin in tables() if len(margin) == ORDER]
+    np.random.default_rng(7).shuffle(margins)
+    paths = [path_of(margin) for margin in margins]
+    # A connection stays with one worker, which has then imported all that an answer needs.
+    once_each(server.port, paths[:2])
+    quiet = once_each(server.port, paths[2 : UNCACHED + 2])
+    with hostile_tests(server.port) as heard:
+        # All of them wait, and some were answered: what tests need is imported.
+        wait_until(lambda: heard[200] > WORKERS, "tests that were made")
+        crowded = once_each(server.port, paths[UNCACHED + 2 : 2 * UNCACHED + 2])
+        made = dict(heard)
+        start = time.perf_counter()
+        server.terminate()
+        server.exit_code()
+        ended = time.perf_counter() - start
+    return [
+        compared(
+            f"serve: a table that is not cached, under {HOSTILE} hostile tests",
+            "the same server while nobody tests",
+            statistics.median(crowded),
+            statistics.median(quiet),
+            1 / SLOWER,
+            unit="ms, median over as many tables",
+            tables=UNCACHED,
+            slowest=round(max(crowded), 1),
+            slowest_of_peer=round(max(quiet), 1),
+            tests_by_status=made,
+        ),
+        compared(
+            f"serve: SIGTERM under {HOSTILE} hostile tests",
+            "the promise",
+            ended,
+            ENDING,
+            1,
+            unit="s until it ended",
+        ),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=10_000_000)
@@ -219,6 +305,8 @@ def main() -> int:
             *under_load(server.port, seconds),
             *beside_health(server.port, seconds),
         ]
+    with table_builder(records) as (server, _):
+        met += beside_hostile_tests(server)
     return 0 if all(met) else 1
 
 

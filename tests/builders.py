@@ -38,7 +38,13 @@ DOMAIN = Domain(
 )
 UNIVERSE = Universe(DOMAIN, order=3, forbidden=[("region", "job: kind")], max_cells=100)
 # A test is not a crowd.
-GENEROUS = Limits(requests_a_minute=1_000_000, burst=1_000_000)
+GENEROUS = Limits(
+    requests_a_minute=1_000_000,
+    burst=1_000_000,
+    tests_a_caller=1_000,
+    tables_a_caller=1_000,
+    answer_seconds=300,
+)
 
 
 def people(counts: np.ndarray, domain: Domain = DOMAIN) -> pa.Table:
@@ -135,7 +141,7 @@ class Caller:
         async def together() -> list[httpx.Response]:
             # An error of the application must be answered, not raised.
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return list(await asyncio.gather(*(self._one(client, *each) for each in requests)))
 
         return asyncio.run(together())

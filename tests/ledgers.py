@@ -47,15 +47,21 @@ def tamper(where, *statements):
 
 @contextmanager
 def restored(where):
-    """Put the rows of a ledger in PostgreSQL back in the end, so that one ledger does for many edits."""
+    """Put the rows of a ledger back in the end, as an older copy does; in place, so that it may be open elsewhere."""
     with by_hand(where) as connection:
+        if isinstance(connection, sqlite3.Connection):
+            with closing(sqlite3.connect(":memory:")) as copy:
+                connection.backup(copy)
+                yield
+                copy.backup(connection)
+            return
         rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
         yield
         with triggers_off(connection):
             for table in TABLES:
-                places = ", ".join(["%s"] * len(rows[table][0]))
                 connection.execute(f"TRUNCATE {table} CASCADE")
-                connection.cursor().executemany(f"INSERT INTO {table} VALUES ({places})", rows[table])
+                for row in rows[table]:
+                    connection.execute(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(row))})", row)
 
 
 @contextmanager

@@ -132,8 +132,16 @@ class ServerProcess:
     What it logs goes through a pipe, so that a limit on the size of files does not touch it.
     """
 
-    def __init__(self, file: Path, *, workers: int = 2, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        file: Path,
+        *,
+        workers: int = 2,
+        environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = ("-m", "tabulary"),
+    ) -> None:
         self.file, self.count, self.port = file, workers, 0
+        self._program = program
         # No line of what it says is folded.
         self._environment = {**os.environ, "COLUMNS": "1000", **(environment or {})}
         self._process: psutil.Popen | None = None
@@ -156,7 +164,7 @@ class ServerProcess:
         """Start it, and wait for nothing."""
         command = ["serve", str(self.file), "--port", "0", "--workers", str(self.count)]
         self._process = psutil.Popen(
-            [sys.executable, "-m", "tabulary", *command],
+            [sys.executable, *self._program, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -186,13 +194,17 @@ class ServerProcess:
         finally:
             self.stop()
 
+    def terminate(self) -> None:
+        """Ask it to end, and wait for nothing."""
+        self._running().terminate()
+
     def stop(self) -> None:
         """Ask it to end, and make sure that nothing of it is left."""
         if self._process is None or self._reading is None:
             return
         family = [self._process, *self._children()]
         with suppress(psutil.Error):
-            self._process.terminate()
+            self.terminate()
             self._process.wait(20)
         for process in family:
             with suppress(psutil.NoSuchProcess):

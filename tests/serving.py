@@ -7,16 +7,25 @@ from contextlib import contextmanager
 import uvicorn
 
 from tabulary.builder.app import create_app
+from tabulary.builder.connections import GuardedConfig
 from tabulary.builder.service import Service
 from tests.waiting import wait_until
 
 
 @contextmanager
-def served(service: Service) -> Iterator[str]:
+def served(service: Service, *, proxy: bool = False, farewell: int | None = None) -> Iterator[str]:
     """Yield the address at which a service answers; it is closed at the end."""
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(service), port=0, log_level="warning", access_log=False)
+    app, limits = create_app(service), service.limits
+    config = GuardedConfig(
+        app,
+        limits=limits,
+        proxy=proxy,
+        port=0,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=farewell,
     )
+    server = uvicorn.Server(config)
     # A test that failed before its end must not keep the process.
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from scipy.stats import beta
-
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
+from tabulary.noise import ExactSampler
 from tabulary.toolbox.choice_laws import ExponentialChoice
+from tabulary.workflows.auditing.curve import narrowed
+from tabulary.workflows.auditing.evidence import SABOTAGED as SABOTAGED
+from tabulary.workflows.auditing.evidence import clopper_pearson
 from tests.entropy import SeededEntropy
 
 ALPHA = 1e-6
-SABOTAGED = Fraction(7, 10)
 
 
 @dataclass
@@ -21,20 +21,13 @@ class SeededTwin:
     entropy: SeededEntropy = field(default_factory=lambda: SeededEntropy(8))
 
     def draw(self, noise, size):
-        match noise:
-            case ExponentialChoice():
-                noise = ExponentialChoice(noise.rate / self.factor, noise.losses, noise.sizes)
-            case DiscreteLaplace():
-                noise = DiscreteLaplace(noise.scale * self.factor)
-            case DiscreteGaussian():
-                noise = DiscreteGaussian(noise.variance_parameter * self.factor**2)
-            case _:
-                raise AssertionError(f"no twin of {noise!r}")
-        return ExactSampler(self.entropy).draw(noise, size)
+        if isinstance(noise, ExponentialChoice):
+            law = ExponentialChoice(noise.rate / self.factor, noise.losses, noise.sizes)
+        else:
+            law = narrowed(noise, self.factor)
+        return ExactSampler(self.entropy).draw(law, size)
 
 
 def bounds(successes, trials):
     """Return the ends of Clopper and Pearson's interval of a probability, at confidence 1 - 10⁻⁶."""
-    low = beta.ppf(ALPHA / 2, successes, trials - successes + 1) if successes else 0.0
-    high = beta.ppf(1 - ALPHA / 2, successes + 1, trials - successes) if successes < trials else 1.0
-    return low, high
+    return clopper_pearson(successes, trials, ALPHA / 2)

@@ -44,7 +44,7 @@ def settings(unit: Path) -> dict[str, list[str]]:
 
 
 def allowed_calls(unit: Path) -> set[str]:
-    """Return the names of the system calls that the unit allows: what `SystemCallFilter=` lists, less what `~` lists."""
+    """Return the names of the system calls that a unit allows: what `SystemCallFilter=` lists, less what `~` lists."""
     allowed: set[str] = set()
     for value in settings(unit)["SystemCallFilter"]:
         named = {call for word in value.removeprefix("~").split() for call in _calls(word)}

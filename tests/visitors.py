@@ -15,7 +15,7 @@ FORM = "application/x-www-form-urlencoded"
 class Visitor:
     """Someone who reads the pages of an application in this process and fills in their forms."""
 
-    def __init__(self, app: ASGIApp, *, base: str = "http://test", address: str = "192.0.2.1") -> None:
+    def __init__(self, app: ASGIApp, *, base: str = "http://localhost", address: str = "192.0.2.1") -> None:
         self.app = app
         self.base = base
         self.address = address

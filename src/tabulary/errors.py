@@ -12,12 +12,14 @@
     │   ├── InvalidPlan            an option or a plan file that cannot be followed
     │   ├── NotCertified           a solver could not prove that its answer is right
     │   ├── TooManyCells           a table above the stated cap
+    │   ├── Interrupted            work that whoever asked for it stopped before its end
     │   ├── UnknownDataset         a name that `tb.datasets` does not carry
     │   ├── UnknownMargin          a table that the release does not hold
     │   ├── TableRefused           a table that a table builder's public rules do not allow
     │   ├── ServiceError           a table builder that cannot start, or a state that it cannot trust
     │   │   └── ServiceUnreachable no table builder answers, or it answers with something else
     │   ├── MissingExtra           an optional package that is not installed
+    │   ├── UnusableKey            a signing key or a public key that cannot be made, read or used
     │   ├── ReleaseError           a release folder that cannot be written or read
     │   │   ├── ReleaseExists      the output folder is already there
     │   │   └── ReleaseDamaged     verification found a changed byte, a missing file or a false claim
@@ -25,6 +27,7 @@
     │   └── LedgerError            no debit, no measurement
     │       ├── LedgerMissing      there is no such ledger, or no such account in it
     │       ├── LedgerCorrupt      the file is not a sound ledger; refuse rather than guess
+    │       │   └── LedgerBehind   it lacks entries that are known elsewhere: an older copy, put back
     │       ├── LedgerBusy         another process kept the ledger locked for too long
     │       └── BudgetExceeded     the account cannot pay for the plan
     └── ConfidentialError          depends on the records: for the custodian's eyes, and still without a count
@@ -101,6 +104,10 @@ class TooManyCells(PublicError):
     """A table has more cells than the stated cap."""
 
 
+class Interrupted(PublicError):
+    """Whoever asked for some work stopped it before its end."""
+
+
 class UnknownDataset(PublicError):
     """`tb.datasets` carries no table of that name."""
 
@@ -123,6 +130,10 @@ class ServiceUnreachable(ServiceError):
 
 class MissingExtra(PublicError):
     """An optional package is not installed."""
+
+
+class UnusableKey(PublicError):
+    """A signing key or a public key cannot be made, read or used."""
 
 
 class ReleaseError(PublicError):
@@ -151,6 +162,10 @@ class LedgerMissing(LedgerError):
 
 class LedgerCorrupt(LedgerError):
     """The file is not a sound ledger."""
+
+
+class LedgerBehind(LedgerCorrupt):
+    """The ledger lacks entries that a state, a witness or a release knows: an older copy was put back."""
 
 
 class LedgerBusy(LedgerError):

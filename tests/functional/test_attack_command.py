@@ -48,7 +48,7 @@ def test_the_averaging_attack_cancels_fresh_perturbations_alone():
 
 
 def test_a_budget_that_cannot_be_is_refused():
-    with pytest.raises(InvalidPrivacy):
+    with pytest.raises(InvalidPrivacy, match="epsilon must be positive"):
         said("differencing", "--epsilon", "0")
 
 

@@ -99,11 +99,6 @@ def test_an_empty_file(custody, capsys):
     _assert_refused(custody, capsys, "people.csv", "empty")
 
 
-def test_a_file_with_a_header_only(custody, capsys):
-    (custody / "people.csv").write_text("sex,years,job\n")
-    _assert_refused(custody, capsys, "no record")
-
-
 def test_an_absent_file(custody, capsys):
     (custody / "people.csv").unlink()
     _assert_refused(custody, capsys, "people.csv")

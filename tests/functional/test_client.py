@@ -141,8 +141,8 @@ def test_what_the_budget_cannot_pay_is_refused_and_costs_nothing(running):
 
 def test_a_question_that_costs_needs_a_token_that_is_known(running):
     _, url, _ = running
-    for token in (None, "tab_ffffffff_" + "0" * 64):
-        with pytest.raises(TableRefused):
+    for token, reason in ((None, "needs a token"), ("tab_ffffffff_" + "0" * 64, "token is not known")):
+        with pytest.raises(TableRefused, match=reason):
             tb.connect(url, token=token).table("survey", ["age"])
 
 

@@ -66,6 +66,7 @@ NOT_RUN = {
     r"tabulary ledger create postgresql:": "tests/functional/test_ledger_command.py",
     r"curl .*\$ADDRESS/": "tests/functional/test_client.py",
     r"curl http://127.0.0.1:8000/api/datasets/census/": "tests/functional/test_serve_command.py",
+    r"curl .*http://127.0.0.1:8000/api/custodian/": "tests/functional/test_serve_command.py",
     r"curl http://127.0.0.1:8000/api/datasets/people/": "tests/functional/test_pages_walkthrough.py",
     r"python3 -m venv |\. venv/bin/activate$": f"{HERE}::test_the_environment_of_the_tutorial_can_be_made",
     r"CREATE (ROLE|VIEW) ": f"{ENGINES}/database/test_engine.py",

@@ -65,7 +65,19 @@ def _plan(name, words):
 
 def _release(name, words):
     _plan("prepared.toml", words)
-    quietly("release", "prepared.toml", "-o", name)
+    paid = ("--ledger", "ledger.sqlite", "--account", "census", "--witness", "heads.txt")
+    quietly("release", "prepared.toml", "-o", name, *(paid if "--against" in words else ()))
+
+
+def _signed_release(name, words):
+    _plan("prepared.toml", words)
+    quietly("key", "create", "office.pem", "--name", "Statistics Office")
+    quietly("release", "prepared.toml", "-o", name, "--sign", "office.pem")
+
+
+def _key(name, words):
+    if "create" not in words and not Path("office.pem").exists():
+        quietly("key", "create", "office.pem", "--name", "Statistics Office")
 
 
 def _ledger(name, words):
@@ -99,7 +111,10 @@ def _rows(head, rows):
 
 FILES = {
     "census.toml": _plan,
-    "census-2026": _release,
+    "census-2026": lambda name, words: (_signed_release if "--key" in words else _release)(name, words),
+    "census-2027": _release,
+    "office.pem": _key,
+    "office.pem.pub": _key,
     "ledger.sqlite": _ledger,
     "service.toml": _service,
     "genes": _genes,
@@ -117,16 +132,16 @@ FILES = {
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "reason"),
     [
-        "tabulary nonsense --foo",
-        "tabulary",
-        "tabulary ledger open ledger.sqlite",
-        "tabulary plan census.toml --comparison",
-        "tabulary release census.toml",
-        "tabulary attack table.csv --treshold 5",
+        ("tabulary nonsense --foo", "No such command 'nonsense'"),
+        ("tabulary", "^Usage: tabulary"),
+        ("tabulary ledger open ledger.sqlite", "No such command 'open'"),
+        ("tabulary plan census.toml --comparison", "No such option: --comparison"),
+        ("tabulary release census.toml", "Missing parameter: folder"),
+        ("tabulary attack table.csv --treshold 5", "No such option: --treshold"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_not_understood(words):
-    with pytest.raises(typer.TyperException):
+def test_a_command_line_that_cannot_be_is_not_understood(words, reason):
+    with pytest.raises(typer.TyperException, match=reason):
         understood(words.split())

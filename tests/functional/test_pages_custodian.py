@@ -16,7 +16,7 @@ from tests.browsers import (
 from tests.builders import service
 from tests.serving import served
 
-ROOMS = ("/custodian", "/custodian/accounts", "/custodian/ledger", "/custodian/tokens", "/custodian/usage")
+ROOMS = tuple(f"/custodian{room}" for room in ("", "/accounts", "/ledger", "/tokens", "/usage", "/log"))
 
 
 @pytest.fixture(scope="module")

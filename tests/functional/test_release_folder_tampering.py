@@ -6,11 +6,12 @@ import random
 import shutil
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tabulary.errors import ReleaseDamaged, ReleaseError
 from tabulary.release import Release
-from tabulary.release.formats import csv_bytes, parquet_bytes, read_parquet
+from tabulary.release.formats import csv_bytes, parquet_bytes
 from tabulary.release.manifest import canonical_bytes, digest_of, fingerprint
 from tests.unit.release.releases import a_release
 
@@ -35,7 +36,7 @@ FILES = [
 
 
 def damage(folder):
-    with pytest.raises(ReleaseDamaged) as found:
+    with pytest.raises(ReleaseDamaged, match="is not as it was published") as found:
         Release.load(folder)
     return str(found.value)
 
@@ -166,7 +167,7 @@ def test_a_manifest_that_names_a_file_outside_is_refused_and_the_file_is_not_rea
 def forge(folder, name, change):
     """Change one table in both of its formats, and seal the folder again."""
     parquet = folder / f"tables/{name}.parquet"
-    table = change(read_parquet(parquet.read_bytes()))
+    table = change(pq.read_table(parquet))
     parquet.write_bytes(parquet_bytes(table))
     (folder / f"tables/{name}.csv").write_bytes(csv_bytes(table))
     rewritten(folder, unchanged)
@@ -195,7 +196,7 @@ def test_a_forged_interval_is_found_in_a_folder_sealed_again(folder):
 
 def test_labels_in_another_order_are_found_in_a_folder_sealed_again(folder):
     forge(folder, "sex", lambda t: t.take([1, 0]))
-    assert "column 'sex' is not what the plan gives" in damage(folder)
+    assert "does not have the columns, labels and order of its table" in damage(folder)
 
 
 def test_a_row_too_few_is_found_in_a_folder_sealed_again(folder):
@@ -221,12 +222,12 @@ def test_real_numbers_in_the_place_of_whole_ones_are_found_in_a_folder_sealed_ag
 
 def test_missing_metadata_is_found_in_a_folder_sealed_again(folder):
     forge(folder, "sex", lambda t: t.replace_schema_metadata(None))
-    assert "columns and metadata" in damage(folder)
+    assert "tables/sex.parquet does not hold the same table as tables/sex.csv" in damage(folder)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_two_formats_that_differ_are_found_in_a_folder_sealed_again(folder, ending):
-    table = read_parquet((folder / "tables/sex.parquet").read_bytes())
+    table = pq.read_table(folder / "tables/sex.parquet")
     more = [x + 1 for x in column(table, "count")]
     lower, upper = ([x + 1 for x in column(table, n)] for n in ("lower_95", "upper_95"))
     moved = with_column(with_column(with_column(table, "count", more), "lower_95", lower), "upper_95", upper)
@@ -234,13 +235,13 @@ def test_two_formats_that_differ_are_found_in_a_folder_sealed_again(folder, endi
         csv_bytes(moved) if ending == "csv" else parquet_bytes(moved)
     )
     rewritten(folder, unchanged)
-    assert "tables/sex.csv does not hold the same table as tables/sex.parquet" in damage(folder)
+    assert "tables/sex.parquet does not hold the same table as tables/sex.csv" in damage(folder)
 
 
 def test_a_file_that_is_not_parquet_is_found_in_a_folder_sealed_again(folder):
     (folder / "tables/sex.parquet").write_bytes(b"PAR1 nothing of the kind PAR1")
     rewritten(folder, unchanged)
-    assert "is not the table on [sex]" in damage(folder)
+    assert "tables/sex.parquet does not hold the same table as tables/sex.csv" in damage(folder)
 
 
 def smaller_noise(manifest):
@@ -329,6 +330,15 @@ def test_a_plan_for_tables_beyond_memory_is_refused_at_once(folder):
             attribute["levels"] += [f"level {i}" for i in range(5_000)]
 
     rewritten(folder, enormous)
+    assert "tables of more cells than are read" in damage(folder)
+
+
+def test_a_plan_for_tables_larger_than_the_files_is_refused_at_once(folder):
+    def large(manifest):
+        for attribute in manifest["plan"]["domain"]["attributes"][1:]:
+            attribute["levels"] += [f"level {i}" for i in range(1_000)]
+
+    rewritten(folder, large)
     assert "more cells than the files have bytes" in damage(folder)
 
 

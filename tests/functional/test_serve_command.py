@@ -1,6 +1,7 @@
 """`tabulary serve` and `tabulary token`, as a custodian types them."""
 
 import http.client
+import json
 import os
 import re
 import shlex
@@ -168,6 +169,43 @@ def test_tokens_are_made_listed_and_taken_back(ready, capsys):
     assert run(["token", "revoke", "service.toml", "0" * 12]) == 2
 
 
+def test_what_is_done_on_the_command_line_is_logged_and_copied_to_the_file_that_is_named(ready, capsys):
+    assert run(["token", "add", "service.toml", "Carl", "--custodian"]) == 0
+    (text,) = re.findall(r"tab_\w+", capsys.readouterr().out)
+    identifier = text.split("_")[1]
+    assert run(["token", "revoke", "service.toml", identifier]) == 0
+    assert run(["token", "add", "service.toml", "Ada"]) == 2
+    lines = [json.loads(line) for line in (ready / "custodian.jsonl").read_text().splitlines()]
+    assert {line["actor"] for line in lines} == {"command line"}
+    assert [line["action"] for line in lines[:3]] == ["ledger made", "key made", "account opened"]
+    assert [(line["action"], line["object"]) for line in lines[4:]] == [
+        ("token made", f"{identifier}, Carl, custodian"),
+        ("token revoked", f"{identifier}, Carl, custodian"),
+    ]
+    assert text not in (ready / "custodian.jsonl").read_text()
+
+
+def test_workers_that_start_on_what_somebody_changed_warn_of_it_and_serve_the_same(ready):
+    asked = table_of("census", "sex", "age")
+    with ServerProcess(ready / "service.toml", workers=1) as server:
+        first = server.ask(asked)
+        assert "seal" not in server.log()
+    (place,) = (ready / "kept").glob("plan-*")
+    (place / "plan.json").write_text("{}")
+    with ServerProcess(ready / "service.toml", workers=2) as server:
+        assert server.ask(asked).body == first.body
+        assert server.log().count("does not fit its seal") == 1
+        assert str(place) in server.log()
+    assert len(_entries(ready)) == 1
+    lines = [json.loads(line) for line in (ready / "custodian.jsonl").read_text().splitlines()]
+    assert [line["action"] for line in lines[4:]] == [
+        "version opened",
+        "service started",
+        "kept file made anew",
+        "service started",
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -236,12 +274,18 @@ def test_a_service_with_workers_answers_keeps_quiet_and_stops_when_a_worker_cann
 
 def test_what_the_page_asks_of_its_service_is_answered(ready):
     *_, serve = (line for line in lines_of(PAGE, "tabulary") if line.startswith("tabulary serve"))
-    (ask,) = lines_of(PAGE, "curl")
+    table, log = lines_of(PAGE, "curl")
     assert serve == "tabulary serve service.toml"
+    with State.open(ready / "state.sqlite") as state:
+        _, token = state.tokens.add("Carl", "custodian")
     with ServerProcess(ready / "service.toml", workers=1) as server:
-        said = run_curl(ask.replace(":8000/", f":{server.port}/"), ready)
+        said, logged = (
+            run_curl(line.replace(":8000/", f":{server.port}/"), ready, TOKEN=token) for line in (table, log)
+        )
     assert said.startswith("sex,age,count,")
     assert len(said.splitlines()) == 1 + 6
+    assert json.loads(logged.splitlines()[-1])["action"] == "service started"
+    assert logged == (ready / "custodian.jsonl").read_text()
 
 
 def _demonstration(temporary):
@@ -277,14 +321,16 @@ def test_a_demonstration_prints_an_address_answers_and_leaves_nothing_behind(tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_the_service_file_of_the_page_is_complete_and_its_second_one_goes_with_it(folder, monkeypatch):
-    whole, databases = blocks(PAGE, "toml")
+def test_the_service_file_of_the_page_is_complete_and_its_other_parts_go_with_it(folder, monkeypatch):
+    whole, behind_a_proxy, databases = blocks(PAGE, "toml")
     assert read_service_file(folder / "service.toml").datasets["census"].universe.order == 2
     changed = whole[whole.index("[key]") :]
-    (folder / "shared.toml").write_text(f"{databases}\n{changed}")
+    (folder / "shared.toml").write_text(f"{behind_a_proxy}\n{databases}\n{changed}")
     (folder / "database.password").write_text("open-sesame")
     (folder / "database.password").chmod(0o600)
     monkeypatch.setenv("TABULARY_DATABASE", "postgresql://me:open-sesame@db/name")
     shared = read_service_file(folder / "shared.toml")
+    assert shared.listening.proxy
+    assert shared.listening.hosts.allow("tables.example")
     assert shared.state.where() == "postgresql://me:open-sesame@db/name"
     assert shared.ledger.where() == "postgresql://tabulary:open-sesame@db.example/tabulary"

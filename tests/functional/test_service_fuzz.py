@@ -24,6 +24,7 @@ from schemathesis.engine import events, from_schema
 
 from tabulary.builder.api.formats import FORMATS
 from tabulary.builder.app import create_app
+from tabulary.builder.hosts import Hosts
 from tabulary.core.table import Table
 from tabulary.release import ReleasedTable
 from tests.builders import DOMAIN, Caller, service
@@ -90,7 +91,8 @@ def planted(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def app(planted):
-    return create_app(planted)
+    # What schemathesis calls a service in its own process.
+    return create_app(replace(planted, hosts=Hosts(("testserver",))))
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 import tabulary as tb
 from tabulary.cli.app import run
 from tabulary.cli.show import Form
-from tabulary.release.formats import read_parquet
 from tabulary.release.writers import FORMATS
+from tests.parquet_files import read_parquet
 
 PLAN = """
 [data]

@@ -129,12 +129,12 @@ def _outcome(shape, order, privacy, seeds):
 def check_nearer(found, shape):
     allowed = 1.03 if shape in HARDLY_NOISY else 1.0
     for rival in (found.linear, found.cut):
-        assert found.shrunk.distance <= allowed * rival.distance
+        assert found.shrunk.distance <= allowed * rival.distance, "farther from the truth"
         assert found.shrunk.rmse <= allowed * rival.rmse
 
 
 def check_honest(found):
-    assert 0.8 <= found.ratio() <= 1.3
+    assert 0.8 <= found.ratio() <= 1.3, "stated errors are too small or too large"
     assert found.coverage() >= 0.85
     # Large cells that depart from their base by themselves are what shrinkage is worst at.
     assert found.coverage(least=20) >= 0.80
@@ -173,8 +173,8 @@ def test_errors_too_small_and_tables_too_far_would_be_noticed():
     # The sabotaged twin: errors of half the size do not pass for honest.
     found = outcome("mixed", 2, APPROXIMATE, 4)
     halved = replace(found, deviations=found.deviations / 2, widths=found.widths / 2)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="stated errors are too small or too large"):
         check_honest(halved)
     swapped = replace(found, shrunk=found.linear, linear=found.shrunk)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="farther from the truth"):
         check_nearer(swapped, "mixed")

@@ -1,9 +1,18 @@
 """Rules of the house that no linter knows."""
 
+import ast
 import re
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "tabulary"
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "tabulary"
+# Errors that are raised for one reason only, so that their type says it.
+ONE_REASON = {
+    *("BudgetExceeded", "FrozenInstanceError", "Interrupted", "KeyboardInterrupt", "LedgerBusy"),
+    *("CancelledError", "ClientDisconnect", "ReadTimeout"),
+}
 
 
 def test_random_numbers_of_numpy_are_used_for_people_who_do_not_exist_and_for_public_coins_only():
@@ -28,3 +37,71 @@ def test_every_error_stands_in_the_tree():
     tree = text.split('"""')[1]
     for name in re.findall(r"^class (\w+)", text, re.MULTILINE):
         assert re.search(rf"\b{name}\b", tree), name
+
+
+def unexplained(text: str) -> list[str]:
+    """The calls of `pytest.raises` in a file that do not say why the error is expected.
+
+    An error says why by `match=`, or by a type that has one reason: those above, and those that the file defines.
+    """
+    nodes = list(ast.walk(ast.parse(text)))
+    own = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    expected = [call for call in calls if ast.unparse(call.func).split(".")[-1] == "raises"]
+    return [ast.unparse(call) for call in expected if not _has_pattern(call) and not _is_narrow(call, own)]
+
+
+def _has_pattern(call: ast.Call) -> bool:
+    """Whether a call has a pattern, and not one that is found in any text."""
+    patterns = [keyword.value for keyword in call.keywords if keyword.arg == "match"]
+    return bool(patterns) and not any(
+        isinstance(pattern, ast.Constant) and re.search(pattern.value or "", "any text")
+        for pattern in patterns
+    )
+
+
+def _is_narrow(call: ast.Call, own: set[str]) -> bool:
+    [expected] = call.args[:1] or [ast.Constant(None)]
+    types = expected.elts if isinstance(expected, ast.Tuple) else [expected]
+    return {ast.unparse(each).split(".")[-1] for each in types} <= ONE_REASON | own
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "pytest.raises(ValueError)",
+        "pytest.raises(tb.errors.InvalidPlan)",
+        "pytest.raises(error)",
+        "pytest.raises((BudgetExceeded, PublicError))",
+        "pytest.raises(expected_exception=ValueError)",
+        "raises(ValueError)",
+        'pytest.raises(ValueError, match="")',
+        'pytest.raises(ValueError, match=".")',
+        'pytest.raises(ValueError, match=r".*")',
+        "pytest.raises(ValueError, match=None)",
+    ],
+)
+def test_an_expected_error_without_its_reason_is_found(call):
+    assert unexplained(f"with {call} as caught:\n    ask()") == [ast.unparse(ast.parse(call))]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'pytest.raises(ValueError, match="no level")',
+        "pytest.raises(error, match=reason)",
+        'pytest.raises(ValueError, match=re.escape("f(x)"))',
+        "pytest.raises(KeyboardInterrupt)",
+        "pytest.raises(tb.errors.BudgetExceeded)",
+        "pytest.raises((LedgerBusy, BudgetExceeded))",
+        "pytest.raises(Crash)",
+    ],
+)
+def test_an_expected_error_with_its_reason_is_not_found(call):
+    assert not unexplained(f"class Crash(Exception): ...\nwith {call}:\n    ask()")
+
+
+def test_every_expected_error_says_why_it_is_expected():
+    files = [file for folder in ("tests", "docs", "bench") for file in (ROOT / folder).rglob("*.py")]
+    found = {str(file.relative_to(ROOT)): unexplained(file.read_text("utf-8")) for file in files}
+    assert not {file: calls for file, calls in found.items() if calls}

@@ -1,4 +1,4 @@
-"""The list of the software that Tabulary brings along: valid, complete in what it names, and without a trace of here."""
+"""The list of the software that Tabulary brings along: valid, and without a trace of this machine."""
 
 import json
 import shutil

@@ -19,17 +19,22 @@ from tabulary.workflows.answering.answers import Answerer
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
+from tabulary.workflows.answering.kept import Warn
 from tabulary.workflows.releasing import Progress
 from tabulary.workflows.sections import located
 
 
 @dataclass(frozen=True)
 class Means:
-    """What datasets are opened with: the key, the ledger, and a folder for what took long to make."""
+    """What datasets are opened with: the key, the ledger, and a folder for what took long to make.
+
+    `warn` is called with a sentence about what was found damaged in that folder.
+    """
 
     secret: bytes | None = field(repr=False)
     ledger: Ledger | None
     kept: Path
+    warn: Warn
 
     def account(self, payment: Payment) -> Account:
         """Return the account that pays; refuse one whose budget is not what the file says."""
@@ -108,6 +113,7 @@ def _fixed(
         reconstruct=protection.reconstruct,
         about=protection.about,
         kept=means.kept,
+        warn=means.warn,
         progress=progress,
     )
 

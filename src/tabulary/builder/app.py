@@ -36,12 +36,12 @@ def create_app(service: Service) -> FastAPI:
     messages of unexpected errors, and such a message may hold the value of a record.
     """
     answering = Answering(service)
-    site = Site(service.title)
+    site = Site(service.title, service.signer)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        answering.bodies.close()
+        answering.close()
         service.close()
 
     app = FastAPI(

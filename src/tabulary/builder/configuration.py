@@ -1,11 +1,12 @@
 """The service file: which datasets a table builder serves, where it keeps its books, and how it listens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 
 from tabulary.builder.declarations import Declaration, read_declaration
+from tabulary.builder.hosts import Hosts
 from tabulary.builder.places import Place, read_place
 from tabulary.builder.service import Limits
 from tabulary.errors import InvalidPlan
@@ -20,13 +21,14 @@ class Listening:
     """Where a table builder listens, and with how many processes.
 
     `proxy` says that a reverse proxy on this machine stands before it: the caller's address is then taken from its
-    X-Forwarded-For, which nobody else is believed.
+    X-Forwarded-For, which nobody else is believed. `named` are the names under which others reach it.
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
     proxy: bool = False
+    named: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.host or any(c.isspace() for c in self.host):
@@ -35,25 +37,37 @@ class Listening:
             raise InvalidPlan(f"the port is a number from 0, any that is free, to 65535, not {self.port}.")
         if not 1 <= self.workers <= MOST_WORKERS:
             raise InvalidPlan(f"there may be 1 to {MOST_WORKERS} workers, not {self.workers}.")
+        # Refuses a name that cannot be.
+        Hosts(self.named, self.host)
+
+    @property
+    def hosts(self) -> Hosts:
+        """The names that a request may give this service."""
+        return Hosts(self.named, self.host)
 
 
 @dataclass(frozen=True)
 class ServiceFile:
     """A service file that was read and understood. No record, no database and no key has been opened.
 
-    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `kept` is
-    the folder where tables that took long to make are kept for the next start; all of it is public.
+    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `log` is a file
+    that gets a copy of the log of the state, `witness` one to which the ledger's heads are written, `signer` the
+    private key that signs tables: None where there is none. `kept` is the folder where tables that took long to make
+    are kept for the next start; all of it is public.
     """
 
     path: Path
     title: str
     listening: Listening
     state: Place
+    log: Path | None
     ledger: Place | None
     key: Path | None
+    signer: Path | None
     kept: Path
     limits: Limits
     datasets: Mapping[str, Declaration]
+    witness: Path | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
@@ -93,8 +107,12 @@ def _read(top: Section, path: Path) -> ServiceFile:
     top.done()
 
     kept = state.take("folder", str, default="kept")
-    secret = key.take("file", str) if key.names() else None
+    log = state.take("log", str, default=None)
+    signer = key.take("signer", str, default=None)
+    secret = key.take("file", str) if "file" in key.names() or (key.names() and signer is None) else None
     key.done()
+    books = bool(ledger.names())
+    witness = ledger.take("witness", str, default=None)
     listening = _read_listening(server)
     names = declared.names()
     if not names:
@@ -104,11 +122,14 @@ def _read(top: Section, path: Path) -> ServiceFile:
         title=title,
         listening=listening,
         state=located(state.name, lambda: read_place(state, folder)),
-        ledger=located(ledger.name, lambda: read_place(ledger, folder)) if ledger.names() else None,
+        log=folder / log if log is not None else None,
+        ledger=located(ledger.name, lambda: read_place(ledger, folder)) if books else None,
         key=folder / secret if secret is not None else None,
+        signer=folder / signer if signer is not None else None,
         kept=folder / kept,
         limits=_read_limits(limits),
         datasets={name: read_declaration(name, declared.section(name), folder) for name in names},
+        witness=folder / witness if witness else None,
     )
 
 
@@ -118,15 +139,16 @@ def _read_listening(section: Section) -> Listening:
     port = section.take("port", int, default=usual.port)
     workers = section.take("workers", int, default=usual.workers)
     proxy = section.take("proxy", bool, default=usual.proxy)
+    hosts = section.take("hosts", list, default=[])
     section.done()
-    return located(section.name, lambda: Listening(host, port, workers, proxy))
+    return located(section.name, lambda: Listening(host, port, workers, proxy, tuple(hosts)))
 
 
 def _read_limits(section: Section) -> Limits:
     usual = Limits()
     given = {
-        name: section.take(name, int, default=getattr(usual, name))
-        for name in ("requests_a_minute", "burst", "body_bytes", "cached_bytes")
+        limit.name: section.take(limit.name, int, default=getattr(usual, limit.name))
+        for limit in fields(Limits)
     }
     section.done()
     return located(section.name, lambda: Limits(**given))

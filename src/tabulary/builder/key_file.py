@@ -1,12 +1,12 @@
 """The secret key of a table builder: a file that only its owner reads, made once and never replaced silently."""
 
-import os
 import secrets
 from pathlib import Path
 
 from tabulary.builder.places import read_secret
 from tabulary.errors import ServiceError
 from tabulary.noise.keyed import SMALLEST_KEY
+from tabulary.private_files import create_private_file
 
 WHAT_A_NEW_KEY_MEANS = (
     "A new key draws new noise for every table: answers would differ from those already given, and the budget has to "
@@ -20,26 +20,8 @@ def create_key(path: Path) -> None:
     The words come from the operating system. The file and its folder are on the disk when this returns: a key that is
     lost with the power after its noise was paid for would be paid for twice.
     """
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise ServiceError(f"{str(path)!r} is already there, and a key is never overwritten.") from None
-    except OSError as problem:
-        raise ServiceError(f"no key can be created at {str(path)!r}: {problem.strerror}.") from None
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(SMALLEST_KEY) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as problem:
-        # Half a key would be refused at every start.
-        path.unlink(missing_ok=True)
-        raise ServiceError(f"no key can be created at {str(path)!r}: {problem.strerror}.") from None
+    content = f"{secrets.token_hex(SMALLEST_KEY)}\n".encode("ascii")
+    create_private_file(path, content, "a key", ServiceError)
 
 
 def read_key(path: Path) -> bytes:

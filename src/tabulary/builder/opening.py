@@ -1,6 +1,8 @@
 """From a service file to a service that is open: the key, the books, the records, and what must not have changed."""
 
-from contextlib import ExitStack
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tabulary.builder.answerers import Means, open_answers
@@ -8,14 +10,19 @@ from tabulary.builder.configuration import ServiceFile
 from tabulary.builder.declarations import Declaration
 from tabulary.builder.key_file import WHAT_A_NEW_KEY_MEANS, create_key, read_key
 from tabulary.builder.service import Dataset, Service
-from tabulary.builder.state import Role, State
-from tabulary.errors import LedgerMissing, ServiceError
+from tabulary.builder.state import Action, Actor, Role, State
+from tabulary.builder.state.log import COMMAND_LINE, SERVICE
+from tabulary.errors import LedgerMissing, PublicError, ServiceError, TabularyError
 from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import noise_check
+from tabulary.release import SigningKey
+from tabulary.workflows.answering.kept import Warn
 from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint
 from tabulary.workflows.releasing import Progress
 
 _LEDGER = "ledger"
+
+_log = logging.getLogger(__name__)
 
 
 def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Service:
@@ -23,16 +30,21 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
 
     What is public is checked before a record is touched: the key, the state, the ledger, the accounts. A ledger, a key
     or a sampler that is not the one this service was set up with is refused, for each would give a second answer to
-    an old question. Noise that an earlier start or another worker has paid for is not paid for again.
+    an old question. So is an older copy of the ledger, which has forgotten debits that the state knows. Noise that an
+    earlier start or another worker has paid for is not paid for again. What is opened for the first time, and what is
+    refused, is written to the log.
     """
     with ExitStack() as opened:
         secret = read_key(file.key) if file.key is not None else None
-        state = opened.enter_context(State.open(file.state.where()))
+        signing_key = SigningKey.read(file.signer) if file.signer is not None else None
+        state = opened.enter_context(open_state(file))
+        opened.enter_context(_refusals_logged(state, SERVICE))
+        state.log.check()
         ledger = None
         if file.ledger is not None:
-            ledger = opened.enter_context(Ledger.open(file.ledger.where()))
+            ledger = opened.enter_context(Ledger.open(file.ledger.where(), witness=file.witness))
         _refuse_changes(file, state, ledger, secret)
-        means = Means(secret, ledger, file.kept)
+        means = Means(secret, ledger, file.kept, _warning(state))
         for declared in file.datasets.values():
             if declared.payment is not None:
                 means.account(declared.payment)
@@ -44,6 +56,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
             datasets[name] = Dataset(
                 name, declared.title, declared.description, answers, declared.variables, account
             )
+        _log_what_is_new(file, state, ledger)
         service = Service(
             datasets,
             state,
@@ -51,9 +64,16 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
             key_fingerprint(secret) if secret is not None else None,
             file.limits,
             file.title,
+            file.listening.hosts,
+            signing_key,
         )
         opened.pop_all()
     return service
+
+
+def open_state(file: ServiceFile) -> State:
+    """Return the state of a service, whose log has its copy where the file says."""
+    return State.open(file.state.where(), log_file=file.log)
 
 
 def initialise(file: ServiceFile) -> str | None:
@@ -64,18 +84,21 @@ def initialise(file: ServiceFile) -> str | None:
     noise. Returns the text of the custodian's first token, which is kept nowhere; None if there is one already.
     """
     with ExitStack() as opened:
-        state = opened.enter_context(State.create(file.state.where()))
+        state = opened.enter_context(State.create(file.state.where(), log_file=file.log))
+        opened.enter_context(_refusals_logged(state, COMMAND_LINE))
+        state.log.check()
         ledger = None
         if file.ledger is not None:
             ledger = opened.enter_context(_ledger(file.ledger.where(), file, state))
         if file.key is not None and not file.key.exists():
             _refuse_lost_key(file, state, ledger)
             create_key(file.key)
+            state.log.add(COMMAND_LINE, Action.key_made, key_fingerprint(read_key(file.key)))
         secret = read_key(file.key) if file.key is not None else None
         _refuse_changes(file, state, ledger, secret)
-        means = Means(secret, ledger, file.kept)
+        means = Means(secret, ledger, file.kept, _warning(state))
         for declared in file.datasets.values():
-            _open_account(means, declared)
+            _open_account(means, state, declared)
         # The first token of a service is its custodian's.
         if state.tokens.list(size=1):
             return None
@@ -85,11 +108,14 @@ def initialise(file: ServiceFile) -> str | None:
 
 def _ledger(where: Path | str, file: ServiceFile, state: State) -> Ledger:
     try:
-        return Ledger.open(where)
+        return Ledger.open(where, witness=file.witness)
     except LedgerMissing:
         # A key outlives what was drawn from it: where there is one, there were books, even if the state is lost too.
         if state.recall(_LEDGER) is None and (file.key is None or not file.key.exists()):
-            return Ledger.create(where)
+            with state.log.writing() as act:
+                ledger = Ledger.create(where, witness=file.witness)
+                act.note(COMMAND_LINE, Action.ledger_made, ledger.identity)
+            return ledger
     raise ServiceError(
         "the ledger of this table builder is gone, and an empty one would be a second budget for the same people. "
         "Nothing was created, nothing was spent. Restore it from a copy, to the place that [ledger] names. If nothing "
@@ -119,9 +145,13 @@ def _was_answered(declared: Declaration, ledger: Ledger | None) -> bool:
 
 
 def _refuse_changes(file: ServiceFile, state: State, ledger: Ledger | None, secret: bytes | None) -> None:
-    """Refuse a ledger, a key or a way to draw noise other than those that the state remembers."""
+    """Refuse a ledger, a key or a way to draw noise other than those that the state remembers.
+
+    From then on the state knows the head of every debit.
+    """
     if ledger is not None:
         state.remember(_LEDGER, ledger.identity)
+        ledger.attach(state.heads)
     if secret is None:
         return
     fingerprint = key_fingerprint(secret)
@@ -135,7 +165,7 @@ def _key_of(declared: Declaration) -> str:
     return f"the key of {declared.name} {declared.version}"
 
 
-def _open_account(means: Means, declared: Declaration) -> None:
+def _open_account(means: Means, state: State, declared: Declaration) -> None:
     """Open the account that pays unless it is there; one that is there must be what the file says."""
     payment = declared.payment
     if payment is None:
@@ -148,4 +178,36 @@ def _open_account(means: Means, declared: Declaration) -> None:
                 f"the ledger has no account {payment.account!r}, and the file does not say what its budget is. Add a "
                 f"table [dataset.{declared.name}.budget]; it stands for good."
             ) from None
-        means.books.create_account(payment.account, payment.budget, payment.neighbours)
+        with state.log.writing() as act:
+            act.note(COMMAND_LINE, Action.account_opened, payment.account)
+            means.books.create_account(payment.account, payment.budget, payment.neighbours)
+
+
+def _log_what_is_new(file: ServiceFile, state: State, ledger: Ledger | None) -> None:
+    """Write to the log which versions are open, and which accounts were opened elsewhere, each once."""
+    versions = [f"{declared.name} {declared.version}" for declared in file.datasets.values()]
+    state.log.add_once(SERVICE, Action.version_opened, versions)
+    # `tabulary ledger create` knows of no service.
+    accounts = [account.name for account in ledger.accounts()] if ledger is not None else []
+    state.log.add_once(SERVICE, Action.account_found, accounts, Action.account_opened)
+
+
+@contextmanager
+def _refusals_logged(state: State, by: Actor) -> Iterator[None]:
+    """Write to the log what is refused; of what depends on the records, its kind alone."""
+    try:
+        yield
+    except TabularyError as refusal:
+        words = str(refusal) if isinstance(refusal, PublicError) else type(refusal).__name__
+        # The state itself may be what is refused.
+        with suppress(ServiceError):
+            state.log.add_unless_last(by, Action.start_refused, words)
+        raise
+
+
+def _warning(state: State) -> Warn:
+    def warn(sentence: str) -> None:
+        _log.warning("%s", sentence)
+        state.log.add(SERVICE, Action.made_anew, sentence)
+
+    return warn

@@ -1,7 +1,6 @@
 """Where a table builder keeps its ledger and its state, and how a password stays out of sight."""
 
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tabulary.errors import InvalidPlan, ServiceError
+from tabulary.private_files import read_private_file
 from tabulary.workflows.sections import Section
 
 _ENVIRONMENT = "env:"
@@ -83,24 +83,7 @@ def read_secret(path: Path, what: str) -> str:
 
     What it refuses it names by the path; of what stands in it, nothing is ever said.
     """
-    try:
-        # One open file is both looked at and read, so that what was checked is what is used.
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            content = file.read(1 << 16)
-    except FileNotFoundError:
-        raise ServiceError(
-            f"there is no {what.removeprefix('the ')} {str(path)!r}. Nothing was opened."
-        ) from None
-    except OSError as problem:
-        raise ServiceError(
-            f"{what} {str(path)!r} cannot be read: {problem.strerror}. Nothing was opened."
-        ) from None
-    if stat.S_IMODE(mode) & 0o077:
-        raise ServiceError(
-            f"{what} {str(path)!r} may be read or changed by others than its owner. Nothing was opened. Make it "
-            f"private: chmod 600 {path}"
-        )
+    content = read_private_file(path, what, ServiceError)
     try:
         lines = content.decode().splitlines()
     except UnicodeDecodeError:

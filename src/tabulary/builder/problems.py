@@ -17,7 +17,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -142,6 +142,9 @@ class Unexpected:
 
         try:
             await self.app(scope, receive, watched)
+        except ClientDisconnect:
+            # Nobody is there to be answered.
+            return
         except Exception as error:
             _LOG.error("a request failed: %s at %s", type(error).__name__, place_of(error))
             if started:

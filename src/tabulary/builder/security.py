@@ -8,6 +8,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tabulary.builder.counting import CALLER, CountRequests
+from tabulary.builder.failures import Failures
+from tabulary.builder.hosts import AllowedHosts
 from tabulary.builder.problems import Problem, problem
 from tabulary.builder.state import Role, Token
 from tabulary.builder.state.tokens import Tokens
@@ -57,15 +59,20 @@ _Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_SCHEME)]
 def protect(app: FastAPI, service: "Service") -> None:
     """Put the doors of the service on its application; what is added to it later stands outside of them.
 
-    From the outside in: the security headers, the count of requests, the limit on how often, the limit on how much.
+    From the outside in: the security headers, the names of the service, the count of requests, the limit on how often,
+    the limit on how much.
     """
     limits = service.limits
     app.state.gate = Gate(
-        service.state.tokens, Throttle(limits.requests_a_minute, burst=limits.burst), Waits()
+        service.state.tokens,
+        Throttle(limits.requests_a_minute, burst=limits.burst),
+        Waits(),
+        Failures(service.state.log),
     )
     app.add_middleware(BodyLimit, most=limits.body_bytes)
     app.add_middleware(RateLimit, throttle=Throttle(limits.requests_a_minute, burst=limits.burst))
     app.add_middleware(CountRequests, counter=service.state.counter, datasets=service.datasets)
+    app.add_middleware(AllowedHosts, hosts=service.hosts)
     app.add_middleware(SecurityHeaders)
 
 
@@ -77,10 +84,11 @@ class Gate:
     them than the limit on requests lets through.
     """
 
-    def __init__(self, tokens: Tokens, throttle: Throttle, waits: Waits) -> None:
+    def __init__(self, tokens: Tokens, throttle: Throttle, waits: Waits, failures: Failures) -> None:
         self._tokens = tokens
         self._throttle = throttle
         self._waits = waits
+        self._failures = failures
         # Threads of its own: a state that hangs must not take those that make tables.
         self._threads = CapacityLimiter(_LOOKING_AT_ONCE)
 
@@ -111,6 +119,7 @@ class Gate:
             self._waits.failed(address)
         # Whoever holds a token that has expired guesses nothing, and nobody beside them has to wait for it.
         if token is None or not self._tokens.is_good(token):
+            await to_thread.run_sync(self._failures.note, token, address, limiter=self._threads)
             raise _unauthorized(
                 "This token is not known, or it has expired or was revoked. Ask the custodian.", failed=True
             )

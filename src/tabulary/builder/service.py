@@ -1,14 +1,16 @@
 """What a running table builder holds: its datasets, its state, its ledger and its limits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tabulary.builder.hosts import Hosts
 from tabulary.errors import ServiceError, listed
 from tabulary.ledger import Ledger
 from tabulary.planning import Plan
+from tabulary.release import PublicKey, SigningKey
 from tabulary.workflows.answering.answers import Answerer
 
 if TYPE_CHECKING:
@@ -92,23 +94,38 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one caller may ask and how much one worker remembers."""
+    """How much one caller may ask, how long they may take, and how much one worker bears and remembers.
+
+    The tests and tables of a caller are those that are being made; one that is kept counts for nothing. An answer is
+    given up after `answer_seconds`, a request whose header or body has not come after `header_seconds` or
+    `body_seconds`.
+    """
 
     requests_a_minute: int = 600
     burst: int = 60
+    tests_a_caller: int = 4
+    tables_a_caller: int = 16
+    answer_seconds: int = 60
+    connections: int = 512
+    connections_a_caller: int = 64
+    header_seconds: int = 10
+    body_seconds: int = 20
     body_bytes: int = 1 << 16
     cached_bytes: int = 256 << 20
 
     def __post_init__(self) -> None:
-        for name in ("requests_a_minute", "burst", "body_bytes", "cached_bytes"):
-            value = getattr(self, name)
+        for limit in fields(self):
+            value = getattr(self, limit.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ServiceError(f"the limit {name} is a positive whole number, not {value!r}.")
+                raise ServiceError(f"the limit {limit.name} is a positive whole number, not {value!r}.")
 
 
 @dataclass(frozen=True, eq=False)
 class Service:
-    """A table builder that is open: everything that its application needs, and nothing of how it was configured."""
+    """A table builder that is open: everything that its application needs, and nothing of how it was configured.
+
+    `signing_key` signs the JSON documents of its tables, if they are signed.
+    """
 
     datasets: Mapping[str, Dataset]
     state: "State"
@@ -116,16 +133,24 @@ class Service:
     key_fingerprint: str | None = None
     limits: Limits = field(default_factory=Limits)
     title: str = "Tabulary table builder"
+    hosts: Hosts = field(default_factory=Hosts)
+    signing_key: SigningKey | None = None
 
     def __post_init__(self) -> None:
         if misplaced := [name for name, dataset in self.datasets.items() if name != dataset.name]:
             raise ServiceError(f"{listed(misplaced)} is not the name of the dataset that it stands for.")
         object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
 
+    @property
+    def signer(self) -> PublicKey | None:
+        """Who signs the tables, if anyone does."""
+        return None if self.signing_key is None else self.signing_key.public
+
     def close(self) -> None:
         """Forget the records, and let go of the state and the ledger."""
+        # First what loses something if the process ends before all is closed: requests that were counted.
+        self.state.close()
         for dataset in self.datasets.values():
             dataset.answers.close()
-        self.state.close()
         if self.ledger is not None:
             self.ledger.close()

@@ -20,19 +20,23 @@ from uvicorn.supervisors import Multiprocess
 
 from tabulary.builder.app import create_app
 from tabulary.builder.configuration import Listening, ServiceFile, read_service_file
+from tabulary.builder.connections import GuardedConfig
 from tabulary.builder.opening import open_service
 from tabulary.builder.problems import place_of
-from tabulary.builder.service import Service
+from tabulary.builder.service import Limits, Service
+from tabulary.builder.state import Action
+from tabulary.builder.state.log import SERVICE
 from tabulary.errors import ServiceError, TabularyError
 from tabulary.workflows.releasing import Progress
 
-_FILE = "TABULARY_SERVICE_FILE"
-"""The variable through which the supervisor tells its workers which service they open."""
+_FILE, _HOST = "TABULARY_SERVICE_FILE", "TABULARY_SERVICE_HOST"
+"""The variables through which the supervisor tells its workers which service they open, and where it listens."""
 
 # A worker that starts imports compilers and reads records; one that does not answer for this long hangs.
 _PATIENCE = 60
-# Seconds for requests that are being answered when the service is told to stop.
-_FAREWELL = 10
+# Seconds for requests that are being answered when the service is told to stop, and until it ends whatever is under
+# way. Nothing is lost: the same question has the same answer, and a debit is in the ledger or was never made.
+_FAREWELL, _LAST = 1, 3
 # Callers who wait for a worker to take them.
 _BACKLOG = 2048
 
@@ -54,7 +58,7 @@ def serve(
     announce: Announce = print,
     showing_progress: ShowingProgress = contextlib.nullcontext,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C, then finish what is being answered and return.
+    """Serve until SIGTERM or Ctrl-C, then finish what is answered within a second, abandon the rest, and return.
 
     The address is taken and the service opened here, before any worker starts: what is wrong is said once, the tables
     are paid for once, and a reconstruction is kept for the workers to load. A worker that dies is replaced; one that
@@ -71,9 +75,11 @@ def serve(
     )
     with _stopping_gently(), _bound(listening) as listener, contextlib.ExitStack() as opened:
         address = _address(listener)
+        file = replace(file, listening=listening)
         with showing_progress() as progress:
             service = open_service(file, progress=progress)
         opened.callback(service.close)
+        service.state.log.add(SERVICE, Action.service_started, f"{address}, workers: {listening.workers}")
         # Two services may both have been given the address as long as neither listened.
         with _free(listening, "Nothing is served."):
             listener.listen(_BACKLOG)
@@ -81,22 +87,21 @@ def serve(
             _serve_alone(service, listening, listener, lambda: announce(address))
         else:
             opened.close()
-            _serve_together(file, listening, listener, lambda: announce(address))
+            _serve_together(file, listener, lambda: announce(address))
 
 
 def _serve_alone(
     service: Service, listening: Listening, listener: socket.socket, ready: Callable[[], None]
 ) -> None:
-    server = _Server(_settings(create_app(service), listening), ready)
+    server = _Server(_settings(create_app(service), listening, service.limits), ready)
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
 
 
-def _serve_together(
-    file: ServiceFile, listening: Listening, listener: socket.socket, ready: Callable[[], None]
-) -> None:
-    os.environ[_FILE] = str(file.path)
-    supervisor = _Supervisor(_settings("tabulary.builder.serving:worker", listening), listener, ready)
+def _serve_together(file: ServiceFile, listener: socket.socket, ready: Callable[[], None]) -> None:
+    os.environ[_FILE], os.environ[_HOST] = str(file.path), file.listening.host
+    settings = _settings("tabulary.builder.serving:worker", file.listening, file.limits)
+    supervisor = _Supervisor(settings, listener, ready)
     supervisor.run()
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
         raise ServiceError(
@@ -112,8 +117,11 @@ def worker() -> FastAPI:
     that could come from a record unless its writer meant it for the custodian.
     """
     _end_with_supervisor()
+    _end_in_time()
     try:
-        return create_app(open_service(read_service_file(os.environ[_FILE])))
+        file = read_service_file(os.environ[_FILE])
+        listening = replace(file.listening, host=os.environ[_HOST])
+        return create_app(open_service(replace(file, listening=listening)))
     except TabularyError as problem:
         _log.error("A worker could not open the service: %s", problem)
     except Exception as defect:
@@ -129,6 +137,7 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        _end_in_time()
         await super().startup(sockets)
         self._ready()
 
@@ -165,9 +174,11 @@ class PlaceFormatter(logging.Formatter):
         return "no exception" if problem is None else f"{kind.__name__} at {place_of(problem)}"
 
 
-def _settings(app: FastAPI | str, listening: Listening) -> uvicorn.Config:
-    return uvicorn.Config(
+def _settings(app: FastAPI | str, listening: Listening, limits: Limits) -> GuardedConfig:
+    return GuardedConfig(
         app,
+        limits=limits,
+        proxy=listening.proxy,
         factory=isinstance(app, str),
         workers=listening.workers,
         # Who asks for what is nobody's business, and a token could stand in a careless address.
@@ -175,9 +186,6 @@ def _settings(app: FastAPI | str, listening: Listening) -> uvicorn.Config:
         log_config=_LOGGING,
         log_level="warning",
         server_header=False,
-        # Believed from a proxy on this machine, and from nobody else: an address decides who is slowed down.
-        proxy_headers=listening.proxy,
-        forwarded_allow_ips="127.0.0.1",
         ws="none",
         backlog=_BACKLOG,
         timeout_graceful_shutdown=_FAREWELL,
@@ -248,6 +256,28 @@ def _stopping_gently() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, usual)
+
+
+def _end_in_time() -> None:
+    """Let this process end a few seconds after SIGTERM or Ctrl-C, even if a thread is at work that cannot be stopped.
+
+    Python waits for such a thread before it ends, and closing the records waits for a query.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def ending(number: int, usual: Callable[[int, FrameType | None], Any]) -> None:
+        def end(given: int, frame: FrameType | None) -> None:
+            last = threading.Timer(_LAST, os._exit, [0])
+            last.daemon = True
+            last.start()
+            usual(given, frame)
+
+        signal.signal(number, end)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if callable(usual := signal.getsignal(number)):
+            ending(number, usual)
 
 
 def _end_with_supervisor() -> None:

@@ -11,7 +11,7 @@ import typer
 from tabulary.cli.console import errors
 from tabulary.errors import TabularyError
 
-# Exit codes: 0 done, 1 a defect in Tabulary, 2 something the user can mend, 130 interrupted.
+# Exit codes: 0 done, 1 a defect in Tabulary, 2 something the user can mend, 130 interrupted. `audit` has 3 as well.
 DEFECT, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 # Where each command is, in the order of the help. A group of commands has the name of its module as well.
@@ -23,6 +23,7 @@ _COMMANDS = {
     "show": "show:show",
     "test": "testing:judge",
     "verify": "verify:verify",
+    "audit": "audit:audit_plan",
     "perturb": "perturb:perturb",
     "suppress": "suppress:suppress",
     "synth": "synth:synth",
@@ -30,6 +31,7 @@ _COMMANDS = {
     "serve": "serve:serve",
     "attack": "attack:attack",
     "ledger": "ledger:ledger",
+    "key": "key:key",
     "token": "token:token",
 }
 

@@ -1,5 +1,7 @@
-"""`tabulary ledger`: open an account, and read the books."""
+"""`tabulary ledger`: open an account, read the books, and check them against what is known elsewhere."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,10 +9,14 @@ from rich.table import Table as Grid
 
 from tabulary.cli.console import output
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
-from tabulary.errors import InvalidPrivacy, LedgerMissing
-from tabulary.ledger import Ledger
+from tabulary.errors import InvalidPrivacy, LedgerBehind, LedgerError, LedgerMissing
+from tabulary.ledger import Head, Ledger
+from tabulary.ledger.witness import WitnessFile
+from tabulary.release import Release
 
-ledger = typer.Typer(help="Accounts of privacy budget: create one, show them.", no_args_is_help=True)
+ledger = typer.Typer(
+    help="Accounts of privacy budget: create one, show them, check them.", no_args_is_help=True
+)
 
 Place = Annotated[
     str,
@@ -30,14 +36,18 @@ def create(
     rho: Annotated[str | None, typer.Option(help="The total ρ of a zCDP budget, instead of ε.")] = None,
     neighbours: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
     contribution: Annotated[int, typer.Option(help="The most records of one person.")] = 1,
+    witness: Annotated[
+        Path | None, typer.Option(help="A file outside the ledger that knows the heads of its accounts.")
+    ] = None,
 ) -> None:
     """Open an account with a total budget, which stands for good. A ledger that is not there is created.
 
-    Example: tabulary ledger create ledger.sqlite --account census --epsilon 4
+    Examples: tabulary ledger create ledger.sqlite --account census --epsilon 4,
+    or: tabulary ledger create ledger.sqlite --account survey --rho 1/8 --witness heads.txt
     """
     budget = _budget(epsilon, delta, rho)
     relation = Neighbours(neighbours, contribution)  # type: ignore[arg-type]
-    with _opened_or_created(where) as book:
+    with _opened_or_created(where, witness) as book:
         book.create_account(account, budget, relation)
     output.print(f"Account {account!r} may spend {budget} ({relation}).", markup=False)
 
@@ -67,11 +77,74 @@ def show(
     output.print(grid)
 
 
-def _opened_or_created(where: str) -> Ledger:
+@ledger.command()
+def check(
+    where: Place,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(help="A release folder or a witness file whose heads it must hold."),
+    ] = None,
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="RELEASE", help="More of them.", show_default=False)
+    ] = None,
+) -> None:
+    """Walk the whole ledger: every page, chain and sum. Refuse one that is older than what releases know of it.
+
+    Examples: tabulary ledger check ledger.sqlite,
+    or: tabulary ledger check ledger.sqlite --against census-2026 census-2027 heads.txt
+    """
+    places = [*(against or []), *(more or [])]
+    # First, so that a debit in between is no harm, and a damaged release is found before a long walk.
+    releases = {place: Release.load(place) for place in places if place.is_dir()}
+    with Ledger.open(where, read_only=True) as book:
+        heads = book.heads()
+        entries = sum(head.entries for head in heads)
+        output.print(
+            f"{book.where}: {len(heads)} accounts, {entries:,} entries; every page, chain and sum holds.",
+            markup=False,
+            soft_wrap=True,
+        )
+        for place in places:
+            known = (
+                [_head_of(releases[place], place, book)]
+                if place in releases
+                else WitnessFile(place, book.identity).heads()
+            )
+            _refuse_older(book, place, known)
+            for head in known:
+                _say(place, f"the ledger holds account {head.account!r} at {head.entries:,} entries.")
+        for head in heads:
+            output.print(f"Head: {head}", markup=False, soft_wrap=True)
+
+
+def _head_of(release: Release, place: Path, book: Ledger) -> Head:
+    receipt = release.receipt
+    if receipt is None:
+        raise LedgerError(f"{place}: no ledger paid for this release, so it knows of none. Leave it out.")
+    if receipt.ledger != book.identity:
+        raise LedgerError(
+            f"{place}: another ledger, {receipt.ledger}, paid for this release. Check it against that one."
+        )
+    return receipt.head
+
+
+def _refuse_older(book: Ledger, place: Path, heads: Iterable[Head]) -> None:
+    for head in book.lacks(heads):
+        raise LedgerBehind(
+            f"the ledger {book.where!r} does not hold entry {head.entries:,} of account {head.account!r}, which "
+            f"{place} knows: it is an older copy. Pay nothing from it, and put the newest copy back."
+        )
+
+
+def _say(place: Path, fact: str) -> None:
+    output.print(f"{place}: {fact}", markup=False, soft_wrap=True)
+
+
+def _opened_or_created(where: str, witness: Path | None) -> Ledger:
     try:
-        return Ledger.open(where)
+        return Ledger.open(where, witness=witness)
     except LedgerMissing:
-        return Ledger.create(where)
+        return Ledger.create(where, witness=witness)
 
 
 def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Privacy:

@@ -13,6 +13,7 @@ from tabulary.cli.console import output, print_released
 from tabulary.cli.figure import draw_risk_utility
 from tabulary.cli.new_file import check_new, write_new
 from tabulary.cli.options import check_together, given_options
+from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption
 from tabulary.cli.perturb_plan import perturb_plan_file
 from tabulary.cli.promise import print_promise, print_wishes, promise_of
 from tabulary.core.privacy import ApproxDP, PureDP
@@ -33,7 +34,7 @@ _FIGURE = Path("risk-utility")
 _LAW = frozenset({"family", "epsilon", "bound", "variance"})
 _TOGETHER = {
     "compare": frozenset({"dataset", "margin", "bound", "repetitions", "path"}),
-    "file": frozenset({"family", "bound", "minimum", "additive", "ledger", "account", "path"}),
+    "file": frozenset({"family", "bound", "minimum", "additive", "ledger", "account", "witness", "path"}),
     "dataset": _LAW | {"margin", "minimum", "path", "properties"},
     "properties": _LAW | {"minimum"},
 }
@@ -111,10 +112,9 @@ def perturb(
             f"the figure, {_FIGURE} if none is named.",
         ),
     ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="The ledger that pays; overrides the plan file's [ledger].")
-    ] = None,
-    account: Annotated[str | None, typer.Option(help="The account in that ledger.")] = None,
+    ledger: LedgerOption = None,
+    account: AccountOption = None,
+    witness: WitnessOption = None,
 ) -> None:
     """Perturb a table count by count, and print it beside what that promises.
 
@@ -141,7 +141,9 @@ def perturb(
             bound=bound,
             minimum=minimum,
             additive=additive,
-            payer=_payer(ledger, account),
+            ledger=ledger,
+            account=account,
+            witness=witness,
         )
         return
     law_options = {"family": family, "epsilon": epsilon, "bound": bound, "variance": variance}
@@ -171,16 +173,6 @@ def _family_of_lists(family: Family) -> type[Laplace] | type[Normal]:
             "Nothing was counted, nothing was spent."
         )
     return families[family]
-
-
-def _payer(ledger: Path | None, account: str | None) -> tuple[Path, str] | None:
-    if ledger is None and account is None:
-        return None
-    if ledger is None or account is None:
-        raise InvalidPlan(
-            "--ledger and --account go together: name the ledger file and the account that pays."
-        )
-    return ledger, account
 
 
 def _check_together(given: set[str]) -> None:

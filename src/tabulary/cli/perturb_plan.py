@@ -6,12 +6,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tabulary.cli.console import errors, output, progress_bar
+from tabulary.cli.console import output, progress_bar
+from tabulary.cli.payer import paying_account
 from tabulary.core.exact import show_fraction
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, listed
-from tabulary.ledger import Account, Ledger
+from tabulary.ledger import Account
 from tabulary.perturb import Laplace, Normal
 from tabulary.perturb.published_tables import PerturbedTables
 from tabulary.perturb.tables import Tables
@@ -31,7 +32,9 @@ def perturb_plan_file(
     bound: int | None,
     minimum: int | None,
     additive: bool,
-    payer: tuple[Path, str] | None,
+    ledger: Path | None,
+    account: str | None,
+    witness: Path | None,
 ) -> None:
     """Publish the tables of a plan file, each count perturbed by itself, into a new folder, all of it or nothing."""
     planned = read_plan_file(file)
@@ -44,18 +47,11 @@ def perturb_plan_file(
     tables.checked_options(minimum=minimum, margins="restored" if additive else "free")
     output.print(f"{tables}\n", markup=False)
     output.print(str(tables.standard_deviations()), markup=False, soft_wrap=True)
-    if payer is None and planned.ledger is not None and planned.account is not None:
-        payer = planned.ledger, planned.account
-    if payer is None:
-        errors.print("No ledger is named: nothing adds up what is spent on these records.", style="yellow")
-        made = _write(planned, tables, folder, None, minimum=minimum, additive=additive)
-    else:
-        book, name = payer
-        with Ledger.open(book) as opened:
-            account = opened.account(name)
-            made = _write(planned, tables, folder, account, minimum=minimum, additive=additive)
-            left = account.balance().remaining
-            output.print(f"Paid {made.privacy} from account {name!r}; {left} is left.", markup=False)
+    with paying_account(planned, ledger, account, witness) as payer:
+        made = _write(planned, tables, folder, payer, minimum=minimum, additive=additive)
+        if payer is not None:
+            left = payer.balance().remaining
+            output.print(f"Paid {made.privacy} from account {payer.name!r}; {left} is left.", markup=False)
     output.print(f"\n{made.statement()}\n", markup=False)
     output.print(f"Published {len(made)} tables in {folder / TABLES}", markup=False, soft_wrap=True)
     output.print(

@@ -6,55 +6,57 @@ from typing import Annotated
 
 import typer
 
-from tabulary.cli.console import errors, output, print_expected, progress_bar
-from tabulary.errors import InvalidPlan
-from tabulary.ledger import Account, Ledger
-from tabulary.release import Release
+from tabulary.cli.console import output, print_expected, progress_bar
+from tabulary.cli.key import read_signing_key
+from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption, paying_account
+from tabulary.ledger import Account
+from tabulary.release import Release, SigningKey
 from tabulary.workflows import PlanFile, read_plan_file, release_to_folder
 
 
 def release(
     file: Annotated[Path, typer.Argument(help="A plan file in TOML.")],
     folder: Annotated[Path, typer.Option("--output", "-o", help="The folder to write; it must not exist.")],
-    ledger: Annotated[
-        Path | None, typer.Option(help="The ledger that pays; overrides the plan file's [ledger].")
-    ] = None,
-    account: Annotated[str | None, typer.Option(help="The account in that ledger.")] = None,
+    ledger: LedgerOption = None,
+    account: AccountOption = None,
+    witness: WitnessOption = None,
     engine: Annotated[
         str | None,
         typer.Option(
             help="What counts files: compiled, or duckdb, which holds no records; overrides the plan file's [data]."
         ),
     ] = None,
+    sign: Annotated[
+        Path | None, typer.Option(help="The private key that signs the release, from `tabulary key create`.")
+    ] = None,
 ) -> None:
     """Publish the tables of a plan file into a new folder, all of it or nothing.
 
     Examples: tabulary release census.toml -o census-2026 --ledger ledger.sqlite --account census,
-    or: tabulary release census.toml -o census-2026 --engine duckdb
+    or: tabulary release census.toml -o census-2026 --ledger ledger.sqlite --account census --witness heads.txt,
+    or: tabulary release census.toml -o census-2026 --engine duckdb,
+    or: tabulary release census.toml -o census-2026 --sign office.pem
     """
-    if (ledger is None) != (account is None):
-        raise InvalidPlan(
-            "--ledger and --account go together: name the ledger file and the account that pays."
-        )
+    # Before anything is read or spent: a release that cannot be signed is not made.
+    key = None if sign is None else read_signing_key(sign)
     planned = read_plan_file(file)
     if engine is not None:
         planned = replace(planned, source=planned.source.counted_by(engine))
-    book, name = (ledger, account) if ledger else (planned.ledger, planned.account)
     print_expected(planned.plan.expected_error())
-    if book is None or name is None:
-        errors.print("No ledger is named: nothing adds up what is spent on these records.", style="yellow")
-        made = _write(planned, folder, None)
-    else:
-        with Ledger.open(book) as opened:
-            payer = opened.account(name)
-            made = _write(planned, folder, payer)
+    with paying_account(planned, ledger, account, witness) as payer:
+        made = _write(planned, folder, payer, key)
+        if payer is not None:
             left = payer.balance().remaining
-            output.print(f"Paid {planned.plan.privacy} from account {name!r}; {left} is left.", markup=False)
+            output.print(
+                f"Paid {planned.plan.privacy} from account {payer.name!r}; {left} is left.", markup=False
+            )
     for fact in _facts(made):
         output.print(fact, markup=False)
     output.print(f"Released {len(made)} tables into {folder}", markup=False, soft_wrap=True)
     output.print(f"Report: {folder / 'report.html'}", markup=False, soft_wrap=True)
     output.print(f"Digest: {made.digest}", markup=False, soft_wrap=True)
+    if made.signer is not None:
+        output.print(f"Signed by {made.signer}", markup=False, soft_wrap=True)
 
 
 def _facts(made: Release) -> list[str]:
@@ -81,7 +83,7 @@ def _facts(made: Release) -> list[str]:
     return said
 
 
-def _write(planned: PlanFile, folder: Path, payer: Account | None) -> Release:
+def _write(planned: PlanFile, folder: Path, payer: Account | None, key: SigningKey | None) -> Release:
     with progress_bar() as progress:
         return release_to_folder(
             planned.records,
@@ -91,5 +93,6 @@ def _write(planned: PlanFile, folder: Path, payer: Account | None) -> Release:
             purpose=planned.path.name,
             title=planned.title,
             formats=planned.formats,
+            signing_key=key,
             progress=progress,
         )

@@ -1,16 +1,17 @@
 """`tabulary synth`: rows that stand for nobody, from a release or from the records of a plan file."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tabulary.cli.console import errors, output, progress_bar
+from tabulary.cli.console import output, progress_bar
+from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption, paying_account
 from tabulary.errors import InvalidPlan, ReleaseExists
-from tabulary.ledger import Ledger
 from tabulary.release import Release
 from tabulary.synth import SyntheticRecords, from_release, utility
-from tabulary.workflows import PlanFile, read_plan_file
+from tabulary.workflows import read_plan_file
 from tabulary.workflows.synthesizing import Method, synthesize
 
 
@@ -32,10 +33,9 @@ def synth(
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file that rap goes on from when it was interrupted.")
     ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="The ledger that pays; overrides the plan file's [ledger].")
-    ] = None,
-    account: Annotated[str | None, typer.Option(help="The account in that ledger.")] = None,
+    ledger: LedgerOption = None,
+    account: AccountOption = None,
+    witness: WitnessOption = None,
 ) -> None:
     """Make synthetic rows: of a release, which spends nothing, or of the records that a plan file names.
 
@@ -49,9 +49,26 @@ def synth(
         raise ReleaseExists(f"--output {path} is already there. Choose another name. Nothing was made.")
     release: Release | None
     if file.is_dir():
-        made, release = _of_folder(file, rows, method, rounds, checkpoint, ledger, account)
+        for_records = {
+            "--rounds": rounds,
+            "--checkpoint": checkpoint,
+            "--ledger": ledger,
+            "--account": account,
+            "--witness": witness,
+        }
+        made, release = _of_folder(file, rows, method, for_records)
     else:
-        made, release = _of_records(read_plan_file(file), method, rows, rounds, checkpoint, ledger, account)
+        planned = read_plan_file(file)
+        with paying_account(planned, ledger, account, witness) as payer, progress_bar() as progress:
+            made, release = synthesize(
+                planned,
+                method,
+                rows=rows,
+                rounds=rounds,
+                ledger=payer,
+                checkpoint=checkpoint,
+                progress=progress,
+            )
     made.write(path)
     output.print(f"{len(made):,} rows of {len(made.domain.shape)} attributes, {made.origin}.", markup=False)
     output.print(f"Promised to the people counted: {made.guarantee}. Rows spend nothing more.", markup=False)
@@ -65,16 +82,9 @@ def synth(
 
 
 def _of_folder(
-    folder: Path,
-    rows: int | None,
-    method: Method,
-    rounds: int | None,
-    checkpoint: Path | None,
-    ledger: Path | None,
-    account: str | None,
+    folder: Path, rows: int | None, method: Method, for_records: Mapping[str, object]
 ) -> tuple[SyntheticRecords, Release]:
-    wanted = {"--rounds": rounds, "--checkpoint": checkpoint, "--ledger": ledger, "--account": account}
-    idle = [option for option, value in wanted.items() if value is not None]
+    idle = [option for option, value in for_records.items() if value is not None]
     if method is not Method.release:
         idle.insert(0, f"--method {method}")
     if idle:
@@ -84,37 +94,3 @@ def _of_folder(
     release = Release.load(folder)
     with progress_bar() as progress:
         return from_release(release, rows, progress=progress), release
-
-
-def _of_records(
-    planned: PlanFile,
-    method: Method,
-    rows: int | None,
-    rounds: int | None,
-    checkpoint: Path | None,
-    ledger: Path | None,
-    account: str | None,
-) -> tuple[SyntheticRecords, Release | None]:
-    if (ledger is None) != (account is None):
-        raise InvalidPlan(
-            "--ledger and --account go together: name the ledger file and the account that pays."
-        )
-    book, name = (ledger, account) if ledger else (planned.ledger, planned.account)
-    with progress_bar() as progress:
-        if book is None or name is None:
-            errors.print(
-                "No ledger is named: nothing adds up what is spent on these records.", style="yellow"
-            )
-            return synthesize(
-                planned, method, rows=rows, rounds=rounds, checkpoint=checkpoint, progress=progress
-            )
-        with Ledger.open(book) as opened:
-            return synthesize(
-                planned,
-                method,
-                rows=rows,
-                rounds=rounds,
-                ledger=opened.account(name),
-                checkpoint=checkpoint,
-                progress=progress,
-            )

@@ -89,9 +89,9 @@ def revoke(
 
 
 def _state(file: Path) -> "State":
-    from tabulary.builder.state import State
+    from tabulary.builder.opening import open_state
 
-    return State.open(read_file(file).state.where())
+    return open_state(read_file(file))
 
 
 def _all(state: "State") -> Iterator["Token"]:

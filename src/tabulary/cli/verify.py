@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tabulary.cli.console import output
-from tabulary.release import Release
+from tabulary.release import PublicKey, Release
 
 
 def verify(
@@ -14,15 +14,32 @@ def verify(
     digest: Annotated[
         str | None, typer.Option(help="The digest that its publisher gave elsewhere; compared too.")
     ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            help="The publisher's public key: nothing holds unless that key has signed the release."
+        ),
+    ] = None,
 ) -> None:
-    """Check every byte and every claim of a release: files, tables, scales, privacy, expected errors.
+    """Check every byte and every claim of a release: files, tables, scales, privacy, expected errors, signature.
 
-    Example: tabulary verify census-2026
+    Examples: tabulary verify census-2026, or: tabulary verify census-2026 --key office.pem.pub
     """
-    release = Release.load(folder)
-    release.verify(expected_digest=digest)
+    expected = None if key is None else PublicKey.read(key)
+    release = Release.load(folder, expected_digest=digest, key=expected)
     output.print(
         f"{folder}: {len(release)} tables, every file and claim holds.", markup=False, soft_wrap=True
     )
     output.print(f"Promise: {release.plan.privacy} ({release.plan.neighbours})", markup=False)
     output.print(f"Digest: {release.digest}", markup=False, soft_wrap=True)
+    output.print(_signed(release.signer, expected), markup=False, soft_wrap=True)
+
+
+def _signed(signer: PublicKey | None, expected: PublicKey | None) -> str:
+    if expected is not None:
+        return f"Signed by {expected}: the key that you gave."
+    if signer is None:
+        return "Not signed."
+    return (
+        f"Signed by {signer}. Whether that is the key of {signer.name} was not checked: give it with --key."
+    )

@@ -1,5 +1,6 @@
 """A table builder from the asker's side: questions in Python, released tables as answers."""
 
+import os
 from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, Literal
@@ -10,8 +11,10 @@ from tabulary.client.transport import Transport
 from tabulary.core.privacy import Privacy, privacy_from_description
 from tabulary.errors import InvalidTable, PublicError, ServiceUnreachable
 from tabulary.planning import ExpectedError, Plan, plan_from_description
-from tabulary.release import ReleasedTable
+from tabulary.release import PublicKey, ReleasedTable
+from tabulary.release.bounds import MOST_TABLES, refuse_vast
 from tabulary.release.exchange import counts_from_document, table_from_document
+from tabulary.release.signing import public_key_of
 
 Estimate = Literal["published", "linear"]
 
@@ -75,7 +78,9 @@ class TableBuilder:
         question is paid for and a repeated one is free; the answer is the same for ever.
         """
         asked = _question(by, where, keep)
-        document = self._transport.post(["datasets", name, "tables"], {**asked, "estimate": estimate})
+        document = self._transport.post(
+            ["datasets", name, "tables"], {**asked, "estimate": estimate}, signed=True
+        )
         self._check_answers(document, name, asked)
         plan = self._plan_behind(document, name, asked)
         try:
@@ -97,7 +102,7 @@ class TableBuilder:
     ) -> PerturbedTable:
         """Return a table of a dataset that is NOT differentially private; one that is has `table`."""
         asked = _question(by, where, keep)
-        document = self._transport.post(["datasets", name, "tables"], asked)
+        document = self._transport.post(["datasets", name, "tables"], asked, signed=True)
         self._check_answers(document, name, asked)
         if document.get("errors") in ("plan", "simulated"):
             raise InvalidTable(f"the errors of the tables of {name!r} are known. Take them with table().")
@@ -143,6 +148,8 @@ class TableBuilder:
         """Return the plan behind a table: what was measured, at what scale, and what that promises."""
         described = self._transport.get(["datasets", name, "plan"], [("by", a) for a in _names(by)])
         try:
+            # One table of them is asked for at a time.
+            refuse_vast(described, in_all=MOST_TABLES)
             return plan_from_description(described)
         except (PublicError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as problem:
             reason = str(problem) if isinstance(problem, PublicError) else ""
@@ -190,13 +197,19 @@ class TableBuilder:
 
 
 def connect(
-    url: str, token: str | None = None, timeout: float = 30, *, insecure: bool = False
+    url: str,
+    token: str | None = None,
+    timeout: float = 30,
+    *,
+    insecure: bool = False,
+    key: PublicKey | str | os.PathLike[str] | None = None,
 ) -> TableBuilder:
     """Return the table builder at an address, such as "https://tables.example.org".
 
     `token` is what an analyst was given, for datasets whose answers cost. It goes to that address only, over https or
     to this machine; `insecure=True` sends it over plain http all the same. `timeout` is how many seconds an answer may
-    take. A service that is busy is asked again as it says, three times at most. Nothing is asked yet.
+    take. A service that is busy is asked again as it says, three times at most. With `key`, the publisher's public key
+    or the file of it, a table is taken only if that key has signed it. Nothing is asked yet.
 
     >>> connect("http://127.0.0.1:8000")
     <TableBuilder at http://127.0.0.1:8000>
@@ -205,7 +218,7 @@ def connect(
     ...
     tabulary.errors.ServiceUnreachable: a token would go to http://tables.example.org in plain text, ...
     """
-    return TableBuilder(Transport(url, token, timeout, insecure))
+    return TableBuilder(Transport(url, token, timeout, insecure, public_key_of(key)))
 
 
 def _question(

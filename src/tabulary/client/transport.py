@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 from tabulary.client.problems import problem_error
 from tabulary.errors import ServiceUnreachable
+from tabulary.release import PublicKey
+from tabulary.release.exchange import SIGNATURE_HEADER, is_signed
 
 MOST_BYTES = 1 << 28
 """The longest answer that is read: a table of ten million cells is shorter."""
@@ -24,6 +26,7 @@ MOST_WAITS = 3
 
 _BUSY = (429, 503)
 _PIECE = 1 << 16
+_MOST_CONTAINERS = 1_000_000
 _LONGEST_SHOWN = 200
 
 
@@ -32,7 +35,8 @@ class Transport:
     """One table builder's address, and the token that goes there and nowhere else.
 
     A token is sent over TLS or to this very machine. `insecure` sends it over plain HTTP, where everybody on the way
-    can read and use it. Redirects are not followed: another address is another host, which the caller has to choose.
+    can read and use it. With a `key`, tables are taken only if that key has signed them. Redirects are not followed:
+    another address is another host, which the caller has to choose.
 
     >>> Transport("http://127.0.0.1:8000", token="tab_1_secret")
     Transport(url='http://127.0.0.1:8000', timeout=30.0, insecure=False)
@@ -42,6 +46,7 @@ class Transport:
     token: str | None = field(default=None, repr=False)
     timeout: float = 30.0
     insecure: bool = False
+    key: PublicKey | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         parts = _parts(self.url)
@@ -75,14 +80,17 @@ class Transport:
         asked = urllib.parse.urlencode(list(query))
         return self._asked(f"{self._address(path)}{'?' if asked else ''}{asked}", None)
 
-    def post(self, path: Iterable[str], body: Mapping[str, object]) -> Any:
-        """Return the JSON that answers a question, or raise what the service answers instead."""
-        return self._asked(self._address(path), json.dumps(body).encode())
+    def post(self, path: Iterable[str], body: Mapping[str, object], *, signed: bool = False) -> Any:
+        """Return the JSON that answers a question, or raise what the service answers instead.
+
+        An answer that should be `signed` is refused unless the key of this transport, if it has one, has signed it.
+        """
+        return self._asked(self._address(path), json.dumps(body).encode(), signed=signed)
 
     def _address(self, path: Iterable[str]) -> str:
         return "/".join([self.url, "api", *(urllib.parse.quote(segment, safe="") for segment in path)])
 
-    def _asked(self, address: str, body: bytes | None) -> Any:
+    def _asked(self, address: str, body: bytes | None, *, signed: bool = False) -> Any:
         """Ask, and ask again when the service says that it is busy: a repeated question costs nothing."""
         for attempt in range(MOST_WAITS + 1):
             status, headers, data = self._sent(address, body)
@@ -101,6 +109,11 @@ class Transport:
         found = self._read(data)
         if kind == "application/problem+json" or status != 200:
             raise problem_error(self.url, status, found)
+        if signed and self.key is not None and not is_signed(data, headers.get(SIGNATURE_HEADER), self.key):
+            self._fail(
+                f"sent a table that the key of {self.key} has not signed, and it was not used",
+                "Compare the key with its owner's",
+            )
         return found
 
     def _sent(self, address: str, body: bytes | None) -> tuple[int, http.client.HTTPMessage, bytes]:
@@ -153,6 +166,11 @@ class Transport:
         return b"".join(pieces)
 
     def _read(self, data: bytes) -> Any:
+        # Nothing is a few bytes in JSON and a hundred in memory.
+        if data.count(b"[") + data.count(b"{") > _MOST_CONTAINERS:
+            self._fail(
+                "sent an answer of a form in which no table builder answers", "Ask for a smaller table"
+            )
         try:
             # JSON has no NaN and no infinity, though Python reads them.
             return json.loads(data.decode("utf-8"), parse_constant=_no_number)

@@ -12,7 +12,7 @@ from tabulary.confidential.store import Codes
 from tabulary.confidential.weights import Weights, in_units
 from tabulary.core.domain import Assignment, Domain, Margin
 from tabulary.core.exact import show_fraction
-from tabulary.errors import ImpossibleRecord, InvalidColumn, UnknownLevel, UnreadableSource, listed
+from tabulary.errors import ImpossibleRecord, InvalidColumn, UnknownLevel, listed
 
 # Sums of weights stay below this, so that neither they nor the noise that is added to them leave 64 bits.
 _LARGEST_SUM = 1 << 62
@@ -27,7 +27,6 @@ class Findings:
     many records are to be counted.
     """
 
-    empty: bool = True
     admitted: int = 0
     refused: frozenset[int] = frozenset()
     impossible: frozenset[int] = frozenset()
@@ -37,7 +36,6 @@ class Findings:
 
     def __or__(self, other: "Findings") -> "Findings":
         return Findings(
-            empty=self.empty and other.empty,
             admitted=self.admitted + other.admitted,
             refused=self.refused | other.refused,
             impossible=self.impossible | other.impossible,
@@ -47,9 +45,10 @@ class Findings:
         )
 
     def check(self, domain: Domain, recodings: Sequence[Recoding], weights: Weights | None) -> None:
-        """Refuse the whole source if something in it must not be; the message is made of public things only."""
-        if self.empty:
-            raise UnreadableSource("the source holds no record. Nothing was counted.")
+        """Refuse the whole source if something in it must not be; the message is made of public things only.
+
+        A source without a record is counted like any other: it and one of a single record may be neighbours.
+        """
         if self.refused:
             raise UnknownLevel(_unknown_message([recodings[place] for place in sorted(self.refused)]))
         if weights is not None:
@@ -97,9 +96,8 @@ class Admission:
 
         None once the source is going to be refused: then nothing more needs to be counted.
         """
-        now = Findings(empty=not len(batch[0]))
         columns, kept, refused = self._levels(batch)
-        now = replace(now, refused=refused)
+        now = Findings(refused=refused)
         if self._weights is not None:
             now = replace(now, absent=bool(np.isnan(batch[-1]).any()), negative=bool((batch[-1] < 0).any()))
         self.found |= now

@@ -96,6 +96,9 @@ def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fr
 
 
 def _undominated(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(rows) > _MOST_CELLS:
+        # Not shown to be reached, but never too small: the largest of every attribute.
+        return np.asarray(rows.max(axis=0, keepdims=True))
     # The sum grows in every coordinate, so only rows that no other row exceeds everywhere can be largest.
     kept = [row for row in rows if not ((rows >= row).all(axis=1) & (rows > row).any(axis=1)).any()]
     return np.array(kept)

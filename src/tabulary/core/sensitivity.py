@@ -20,6 +20,8 @@ from tabulary.errors import InvalidPlan
 
 # The possible cells of one group of structural zeros that are compared pair by pair.
 _MAX_COMPARED = 4_000
+# The combinations of what can differ, group by group, that are kept apart.
+_MOST_PATTERNS = 1 << 8
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ def _difference_patterns(domain: Domain, margins: Sequence[Margin]) -> list[tupl
     choices = [_differing_attributes(domain, block) for block in _blocks(domain)]
     patterns = {frozenset[str]()}
     for options in choices:
+        if len(patterns) * len(options) > _MOST_PATTERNS:
+            # Not shown to be reached, but never too small: whatever can differ in this group differs.
+            options = {frozenset[str]().union(*options)}
         patterns = _maximal({chosen | option for chosen in patterns for option in options})
     return [tuple(any(a in differing for a in margin) for margin in margins) for differing in patterns]
 

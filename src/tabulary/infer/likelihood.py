@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidNoise, InvalidTable, NotCertified
 from tabulary.infer.laws import COLUMN, EXACT, Shapes
 from tabulary.infer.noise import Floats, IndependentNoise, whole_counts
@@ -252,6 +253,7 @@ class _Model:
                 return LogLinearFit(log_means.reshape(self.cells.shape), value, self.rank, steps)
             size = min(1.0, _LONGEST / max(float(np.abs(self.design @ direction).max()), _LONGEST))
             while True:
+                checkpoint()
                 tried = theta + size * direction
                 tried_means = self._log_means(tried)
                 found = self._at(tried_means)

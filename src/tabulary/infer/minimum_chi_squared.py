@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.interruption import checkpoint
 from tabulary.errors import NotCertified
 
 Floats = NDArray[np.float64]
@@ -74,6 +75,7 @@ def nearest_log_linear(
     distance = math.inf
     spread = means_at(theta)
     for turn in range(_MOST_WEIGHTS):
+        checkpoint()
         before = distance
         weights = np.linalg.inv(covariance + np.diag(np.maximum(spread, _FEWEST)))
         theta, distance = _nearest(observed, weights, design, means_at, theta)
@@ -89,6 +91,7 @@ def _nearest(
 ) -> tuple[Floats, float]:
     """Return the parameters of the means nearest to the released values by these weights, and the distance left."""
     for _ in range(_MOST_STEPS):
+        checkpoint()
         means = means_at(theta)
         residual = observed - means
         weighted = weights @ residual
@@ -136,7 +139,9 @@ def excess_variance(
     of_counts = np.diag(weights) - (taken**2).sum(axis=1)
     of_draws = np.zeros(cumulants.size)
     for column in root.T:
+        checkpoint()
         of_draws += shares_of(column) ** 2
     for column in taken.T:
+        checkpoint()
         of_draws -= shares_of(column) ** 2
     return float(means @ of_counts**2 + cumulants @ of_draws**2)

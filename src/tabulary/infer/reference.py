@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.interruption import checkpoint
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.laws import Shapes, reach_of
 from tabulary.infer.likelihood import NoisyCells
@@ -98,6 +99,7 @@ def cell_moments(noise: IndependentNoise, terms: NDArray[np.int64], means: Float
 @lru_cache(maxsize=8192)
 def _moments_at(law: Any, terms: int, minimum: int | None, node: int) -> tuple[float, float, float, float]:
     """Return the moments of a cell with the mean exp(node/4)."""
+    checkpoint()
     mean = math.exp(node * _STEP)
     values, spacing = _values(law, terms, minimum, mean)
     if terms and isinstance(law, CountLaw):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
 
+from tabulary.core.head import Head, Receipt
 from tabulary.core.privacy import Neighbours, Privacy
 from tabulary.errors import BudgetExceeded, LedgerError
 from tabulary.ledger.amounts import (
@@ -14,8 +15,8 @@ from tabulary.ledger.amounts import (
     refuse_unwieldy_privacy,
     refuse_unwieldy_total,
 )
-from tabulary.ledger.audit import covers, walk_entries
-from tabulary.ledger.chain import Entry, Head, Unsound
+from tabulary.ledger.audit import covers, refuse_older_copy, walk_entries
+from tabulary.ledger.chain import Entry, Unsound
 from tabulary.ledger.rows import (
     Stored,
     account_row,
@@ -26,6 +27,7 @@ from tabulary.ledger.rows import (
     tail_of,
 )
 from tabulary.ledger.storage import UNSPENT, Storage
+from tabulary.ledger.witness import Witnesses
 from tabulary.ledger.words import refuse_other_than, refuse_unprintable
 
 
@@ -34,19 +36,22 @@ class Account:
     """The budget of one dataset, under one neighbouring relation.
 
     A debit is one transaction: the total is read, the cost checked against what is left, the entry written.
-    However many processes share the account, the sum of its entries never exceeds its budget.
+    However many processes share the account, the sum of its entries never exceeds its budget. Where the ledger has a
+    witness, one that lacks what the witness knows refuses every debit. `ledger` is the identity of the ledger.
     """
 
     name: str
     budget: Privacy
     neighbours: Neighbours
     digest: str
+    ledger: str
     _storage: Storage = field(repr=False, compare=False)
+    _witnesses: Witnesses = field(repr=False, compare=False)
 
     @classmethod
-    def from_row(cls, row: Stored, storage: Storage) -> "Account":
+    def from_row(cls, row: Stored, ledger: str, storage: Storage, witnesses: Witnesses) -> "Account":
         """Return the account that a row of `storage` holds."""
-        return cls(row["name"], budget_of(row), neighbours_of(row), row["digest"], storage)
+        return cls(row["name"], budget_of(row), neighbours_of(row), row["digest"], ledger, storage, witnesses)
 
     def balance(self) -> Balance:
         """Return what the account may spend, has spent and has left, to the last digit."""
@@ -80,7 +85,9 @@ class Account:
         from a late refusal.
         """
         self._refuse_weaker_neighbours(neighbours)
+        known = self._witnesses.heads()
         with self._storage.reading() as connection:
+            refuse_older_copy(connection, known)
             _, spent = self._tail(connection)
         self._total(spent, cost)
 
@@ -93,9 +100,15 @@ class Account:
         return True
 
     def paid(self, purpose: str, plan_digest: str) -> Entry | None:
-        """Return the entry that paid for a plan under this purpose, or None: reads one entry of a long ledger."""
+        """Return the entry that paid for a plan under this purpose, or None: reads one entry of a long ledger.
+
+        The witnesses know of it by then: of an entry that they could not be told, nothing is measured.
+        """
         with self._storage.reading() as connection:
-            return self._paid(connection, purpose, plan_digest)
+            entry = self._paid(connection, purpose, plan_digest)
+        if entry is not None and not self._storage.read_only:
+            self._witnesses.catch_up([entry.head])
+        return entry
 
     def debit(
         self, cost: Privacy, neighbours: Neighbours, *, purpose: str, plan_digest: str, once: bool = False
@@ -108,6 +121,10 @@ class Account:
         return debit_together([self], cost, neighbours, purpose=purpose, plan_digest=plan_digest, once=once)[
             0
         ]
+
+    def receipt(self, entry: Entry) -> Receipt:
+        """Return what a release says of the entry of this account that paid for it."""
+        return Receipt(self.ledger, entry.head)
 
     def _paid(self, connection: Connection, purpose: str, plan_digest: str) -> Entry | None:
         self._row(connection)
@@ -163,25 +180,44 @@ def debit_together(
     # A plan that was paid for needs no lock, so its answer does not wait for those who pay.
     if once and (entry := first.paid(purpose, plan_digest)) is not None:
         return (_same_debit(entry, cost, neighbours),)
+    # Before the lock: see `Witnesses`.
+    known = first._witnesses.heads()
     with first._storage.writing() as connection:
+        refuse_older_copy(connection, known)
         # Another process may have paid in between.
-        if once and (entry := first._paid(connection, purpose, plan_digest)) is not None:
-            return (_same_debit(entry, cost, neighbours),)
-        tails = [account._tail(connection) for account in accounts]
-        # Every account is asked before any is debited.
-        totals = [account._total(spent, cost) for account, (_, spent) in zip(accounts, tails, strict=True)]
-        return tuple(
-            append_entry(
-                connection,
-                head,
-                cost=cost,
-                neighbours=neighbours,
-                purpose=purpose,
-                plan_digest=plan_digest,
-                spent=total,
-            )
-            for (head, _), total in zip(tails, totals, strict=True)
+        found = first._paid(connection, purpose, plan_digest) if once else None
+        if found is None:
+            made = _append(accounts, connection, cost, neighbours, purpose, plan_digest)
+    if found is not None:
+        first._witnesses.catch_up([found.head])
+        return (_same_debit(found, cost, neighbours),)
+    first._witnesses.note([entry.head for entry in made])
+    return made
+
+
+def _append(
+    accounts: Sequence[Account],
+    connection: Connection,
+    cost: Privacy,
+    neighbours: Neighbours,
+    purpose: str,
+    plan_digest: str,
+) -> tuple[Entry, ...]:
+    tails = [account._tail(connection) for account in accounts]
+    # Every account is asked before any is debited.
+    totals = [account._total(spent, cost) for account, (_, spent) in zip(accounts, tails, strict=True)]
+    return tuple(
+        append_entry(
+            connection,
+            head,
+            cost=cost,
+            neighbours=neighbours,
+            purpose=purpose,
+            plan_digest=plan_digest,
+            spent=total,
         )
+        for (head, _), total in zip(tails, totals, strict=True)
+    )
 
 
 def _same_debit(entry: Entry, cost: Privacy, neighbours: Neighbours) -> Entry:

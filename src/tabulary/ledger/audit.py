@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from sqlalchemy import Table, func, select
 from sqlalchemy.engine import Connection
 
+from tabulary.core.head import Head
 from tabulary.core.privacy import Neighbours
 from tabulary.errors import LedgerError
 from tabulary.ledger import schema
 from tabulary.ledger.amounts import Amount, cost_in_unit_of, zero_in_unit_of
-from tabulary.ledger.chain import Entry, Head, Unsound
+from tabulary.ledger.chain import Behind, Entry, Unsound
 from tabulary.ledger.rows import (
     Stored,
     account_rows,
@@ -74,19 +75,32 @@ def walk_entries(connection: Connection, account: Stored) -> Iterator[Entry]:
 
 def refuse_older_copy(connection: Connection, kept: Iterable[Head]) -> None:
     """Refuse a ledger that does not hold every head in `kept`, however sound it is in itself."""
+    for head in lacking_heads(connection, kept):
+        raise Behind(
+            f"does not hold the head of account {head.account!r} at {head.entries} entries that was kept "
+            "elsewhere: it is an older copy, or another ledger"
+        )
+
+
+def lacking_heads(connection: Connection, kept: Iterable[Head]) -> list[Head]:
+    """Return those of some heads that the ledger does not hold.
+
+    Most heads that are kept are the ends of their chains: these are read at once. Each of the others takes a look.
+    """
+    wanted = list(kept)
+    ends = {Head(**row) for row in each(connection, select(schema.heads))} if wanted else ()
+    return [head for head in wanted if head not in ends and _digest_at(connection, head) != head.digest]
+
+
+def _digest_at(connection: Connection, head: Head) -> str | None:
     accounts, entries = schema.accounts.c, schema.entries.c
-    for head in kept:
-        if head.entries:
-            query = select(entries.digest).where(
-                entries.account == head.account, entries.number == head.entries
-            )
-        else:
-            query = select(accounts.digest).where(accounts.name == head.account)
-        if connection.execute(query).scalar() != head.digest:
-            raise Unsound(
-                f"does not hold the head of account {head.account!r} at {head.entries} entries that was kept "
-                "elsewhere: it is an older copy, or another ledger"
-            )
+    query = (
+        select(entries.digest).where(entries.account == head.account, entries.number == head.entries)
+        if head.entries
+        else select(accounts.digest).where(accounts.name == head.account)
+    )
+    found: str | None = connection.execute(query).scalar()
+    return found
 
 
 def covers(offered: Neighbours, promised: Neighbours) -> bool:

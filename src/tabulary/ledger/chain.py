@@ -1,47 +1,20 @@
-"""Entries and heads, and the chain of digests that ties every entry to all that came before it."""
+"""Entries, and the chain of digests that ties every entry to all that came before it."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tabulary.core.head import Head
 from tabulary.core.privacy import Neighbours, Privacy
-from tabulary.errors import LedgerError
 
 
 class Unsound(Exception):
     """What is wrong with a ledger, as a sentence that lacks its subject; it never leaves this room."""
 
 
-@dataclass(frozen=True)
-class Head:
-    """The end of an account's chain: how many entries, and the digest that vouches for all of them.
-
-    Kept outside the ledger, it exposes an older copy of the file put back in its place: see `Ledger.check`.
-
-    >>> print(Head("census", 2, "ab" * 32))
-    2 abababababababababababababababababababababababababababababababab census
-    """
-
-    account: str
-    entries: int
-    digest: str
-
-    def __str__(self) -> str:
-        return f"{self.entries} {self.digest} {self.account}"
-
-    @classmethod
-    def parse(cls, text: str) -> "Head":
-        """Return the head that `str` wrote.
-
-        >>> Head.parse(str(Head("census", 2, "ab" * 32))).entries
-        2
-        """
-        entries, _, rest = text.rstrip("\n").partition(" ")
-        digest, _, account = rest.partition(" ")
-        if not (entries.isascii() and entries.isdecimal()) or len(digest) != 64 or not account:
-            raise LedgerError(f"{text!r} is not a ledger head. It reads: entries, digest, account name.")
-        return cls(account, int(entries), digest)
+class Behind(Unsound):
+    """A ledger that does not hold a head that is known from elsewhere."""
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,23 @@
 """The ledger: accounts of privacy budget, in a place that is created once and only ever grows."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tabulary.core.head import Head
 from tabulary.core.privacy import Neighbours, Privacy
 from tabulary.errors import LedgerError, LedgerMissing
 from tabulary.ledger.account import Account, debit_together
 from tabulary.ledger.address import Where, address_of
 from tabulary.ledger.amounts import refuse_unwieldy_privacy
-from tabulary.ledger.audit import refuse_older_copy, refuse_unsound_ledger
-from tabulary.ledger.chain import Entry, Head, link
+from tabulary.ledger.audit import lacking_heads, refuse_older_copy, refuse_unsound_ledger
+from tabulary.ledger.chain import Entry, link
 from tabulary.ledger.postgresql import PostgreSQLStorage
 from tabulary.ledger.rows import (
+    Stored,
     account_row,
     account_rows,
     append_account,
@@ -25,6 +28,7 @@ from tabulary.ledger.rows import (
 )
 from tabulary.ledger.sqlite import SQLiteStorage
 from tabulary.ledger.storage import UNSPENT, Storage
+from tabulary.ledger.witness import Witness, Witnesses, WitnessFile
 from tabulary.ledger.words import refuse_other_than, refuse_unprintable
 
 # Long enough for a queue of debits on a slow disk, short enough to notice a process that hangs with the lock.
@@ -36,15 +40,20 @@ class Ledger:
 
     It stands in an SQLite file, shared safely by the threads of a process and the processes of a machine, or in a
     PostgreSQL database, `postgresql://user:password@host:port/database`, shared by machines. A process that forks
-    opens it again. `timeout` is how many seconds to wait for another writer. Use it as a context manager, or
-    `close` it.
+    opens it again. `timeout` is how many seconds to wait for another writer. `witness` is a text file, begun where
+    there is none, to which the head of every debit is written: a ledger that lacks one of its heads is an older copy,
+    and refused. Use it as a context manager, or `close` it.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, identity: str) -> None:
         self._storage = storage
+        self._identity = identity
+        self._witnesses = Witnesses()
 
     @classmethod
-    def create(cls, where: Where, *, timeout: float = _PATIENCE) -> "Ledger":
+    def create(
+        cls, where: Where, *, timeout: float = _PATIENCE, witness: str | os.PathLike[str] | None = None
+    ) -> "Ledger":
         """Return a new, empty ledger at a path or in a PostgreSQL database; refuse a place that is taken.
 
         In PostgreSQL, the database must be there. The ledger makes a schema of its own in it, `tabulary_ledger`.
@@ -64,11 +73,23 @@ class Ledger:
             else PostgreSQLStorage(address, read_only=False, timeout=timeout)
         )
         with _closed_on_error(storage), storage.founding() as connection:
-            found_ledger(connection)
-        return cls(storage)
+            identity = found_ledger(connection)
+            # A witness that cannot be begun leaves no ledger behind.
+            file = None if witness is None else WitnessFile.begun(witness, identity)
+        ledger = cls(storage, identity)
+        if file is not None:
+            ledger.attach(file)
+        return ledger
 
     @classmethod
-    def open(cls, where: Where, *, read_only: bool = False, timeout: float = _PATIENCE) -> "Ledger":
+    def open(
+        cls,
+        where: Where,
+        *,
+        read_only: bool = False,
+        timeout: float = _PATIENCE,
+        witness: str | os.PathLike[str] | None = None,
+    ) -> "Ledger":
         """Return the ledger at `where`, after a check of all it holds; refuse one that is missing or unsound.
 
         With `read_only`, it is never written to: a file may stand in a folder that cannot be, a database may belong
@@ -80,9 +101,15 @@ class Ledger:
             if address is None
             else PostgreSQLStorage(address, read_only=read_only, timeout=timeout)
         )
-        with _closed_on_error(storage), storage.reading() as connection:
-            refuse_unsound_ledger(storage, connection)
-        return cls(storage)
+        with _closed_on_error(storage):
+            with storage.reading() as connection:
+                refuse_unsound_ledger(storage, connection)
+                identity = str(ledger_row(connection)["identity"])
+            ledger = cls(storage, identity)
+            if witness is not None:
+                begin = WitnessFile if read_only else WitnessFile.begun
+                ledger.attach(begin(witness, identity))
+        return ledger
 
     @property
     def where(self) -> str:
@@ -92,8 +119,24 @@ class Ledger:
     @property
     def identity(self) -> str:
         """Return the name that the ledger was founded with: no other ledger has it, however it is copied or moved."""
+        return self._identity
+
+    def attach(self, witness: Witness) -> None:
+        """Refuse a ledger that lacks what `witness` knows; from now on, tell it of every debit.
+
+        A witness that is behind the ledger is told what it missed: a crash between a debit and the telling is no harm.
+        """
+        known = witness.heads()
         with self._storage.reading() as connection:
-            return str(ledger_row(connection)["identity"])
+            refuse_older_copy(connection, known)
+        self._witnesses.add(witness)
+        if not self._storage.read_only:
+            self._witnesses.catch_up(self.heads())
+
+    def lacks(self, kept: Iterable[Head]) -> tuple[Head, ...]:
+        """Return those of the `kept` heads that the ledger does not hold: none, unless it is an older copy."""
+        with self._storage.reading() as connection:
+            return tuple(lacking_heads(connection, kept))
 
     def close(self) -> None:
         """Close the file or the connections. A second call does nothing."""
@@ -127,7 +170,7 @@ class Ledger:
                     f"there is already an account {name!r} in this ledger, and its budget stands for good. "
                     f"Choose another name. {UNSPENT}"
                 )
-            return Account.from_row(append_account(connection, name, budget, neighbours), self._storage)
+            return self._account(append_account(connection, name, budget, neighbours))
 
     def account(self, name: str) -> Account:
         """Return the account of that name."""
@@ -140,12 +183,12 @@ class Ledger:
                     f"there is no account {name!r} in this ledger. "
                     f"{f'It has {known}.' if known else 'It has none yet.'} {UNSPENT}"
                 )
-            return Account.from_row(row, self._storage)
+            return self._account(row)
 
     def accounts(self) -> list[Account]:
         """Return every account, in the order in which they were opened."""
         with self._storage.reading() as connection:
-            return [Account.from_row(row, self._storage) for row in account_rows(connection)]
+            return [self._account(row) for row in account_rows(connection)]
 
     def debit_together(
         self,
@@ -201,11 +244,16 @@ class Ledger:
     def check(self, *, kept: Iterable[Head] = ()) -> None:
         """Walk all pages, chains and sums; refuse the ledger where one is false or a `kept` head is missing.
 
-        A head that was kept elsewhere is in every later state of the ledger, and in no earlier one.
+        A head that was kept elsewhere is in every later state of the ledger, and in no earlier one. What a witness
+        knows is checked as well.
         """
+        known = [*self._witnesses.heads(), *kept]
         with self._storage.reading() as connection:
             refuse_unsound_ledger(self._storage, connection)
-            refuse_older_copy(connection, kept)
+            refuse_older_copy(connection, known)
+
+    def _account(self, row: Stored) -> Account:
+        return Account.from_row(row, self._identity, self._storage, self._witnesses)
 
 
 @contextmanager

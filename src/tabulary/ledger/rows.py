@@ -9,19 +9,22 @@ from typing import Any
 from sqlalchemy import Select, func, insert, select, update
 from sqlalchemy.engine import Connection
 
+from tabulary.core.head import Head
 from tabulary.core.privacy import Neighbours, Privacy, describe_privacy, privacy_from_description
 from tabulary.errors import InvalidPrivacy
 from tabulary.ledger import schema
 from tabulary.ledger.amounts import Amount, zero_in_unit_of
-from tabulary.ledger.chain import Entry, Head, Unsound, link
+from tabulary.ledger.chain import Entry, Unsound, link
 
 Stored = dict[str, Any]
 
 
-def found_ledger(connection: Connection) -> None:
-    """Write the founding record, to which the first account is chained."""
-    founding = {"version": schema.VERSION, "identity": uuid.uuid4().hex, "at": _now()}
+def found_ledger(connection: Connection) -> str:
+    """Return the identity of a new ledger, after its founding record, to which the first account is chained."""
+    identity = uuid.uuid4().hex
+    founding = {"version": schema.VERSION, "identity": identity, "at": _now()}
     connection.execute(insert(schema.ledger).values(id=1, accounts=0, digest=link("", founding), **founding))
+    return identity
 
 
 def founding_digest(ledger: Stored) -> str:

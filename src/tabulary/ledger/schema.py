@@ -1,10 +1,11 @@
 """The tables of a ledger, and the triggers that keep them append-only, in SQLite and in PostgreSQL."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text
 from sqlalchemy.engine import Connection
+
+from tabulary.ledger.guards import Refusals, postgresql_triggers, sqlite_triggers
 
 VERSION = 1
 
@@ -72,9 +73,7 @@ entries = Table(
 # So that `paid` reads one entry however long the ledger is. Ledgers of an earlier version do without it.
 Index("entries_paid", entries.c.account, entries.c.plan_digest, entries.c.purpose, entries.c.number)
 
-# The condition under which each statement is refused. Those on INSERT stop INSERT OR REPLACE, whose implied
-# deletion fires no trigger.
-_REFUSALS = {
+_REFUSALS: Refusals = {
     ("ledger", "INSERT"): "EXISTS (SELECT 1 FROM {schema}ledger)",
     ("ledger", "UPDATE"): (
         "NEW.accounts <> OLD.accounts + 1 OR NEW.id <> OLD.id OR NEW.version <> OLD.version "
@@ -97,65 +96,9 @@ _REFUSALS = {
     ("entries", "DELETE"): "{always}",
 }
 
-# An opened ledger is compared with this text, letter by letter.
-SQLITE_TRIGGERS: Mapping[str, str] = {
-    f"{table}_{statement.lower()}": (
-        f"CREATE TRIGGER {table}_{statement.lower()} BEFORE {statement} ON {table} "
-        f"WHEN {condition.format(schema='', always='1')} "
-        "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
-    )
-    for (table, statement), condition in _REFUSALS.items()
-}
-
-
-@dataclass(frozen=True)
-class PostgreSQLTrigger:
-    """A trigger of PostgreSQL, with the function of the same name that it calls."""
-
-    table: str
-    statement: str
-    condition: str
-
-    @property
-    def name(self) -> str:
-        """The name of the trigger."""
-        return f"{self.table}_{self.statement.lower()}"
-
-    @property
-    def body(self) -> str:
-        """The source of the function, which PostgreSQL keeps letter by letter."""
-        return (
-            f"BEGIN IF {self.condition} THEN RAISE EXCEPTION 'a ledger is append-only' "
-            "USING ERRCODE = 'integrity_constraint_violation'; END IF; RETURN NEW; END"
-        )
-
-    @property
-    def definition(self) -> str:
-        """The trigger as PostgreSQL shows it."""
-        each = "STATEMENT" if self.statement == "TRUNCATE" else "ROW"
-        return (
-            f"CREATE TRIGGER {self.name} BEFORE {self.statement} ON {POSTGRESQL_SCHEMA}.{self.table} "
-            f"FOR EACH {each} EXECUTE FUNCTION {POSTGRESQL_SCHEMA}.{self.name}()"
-        )
-
-    @property
-    def statements(self) -> tuple[str, ...]:
-        """What creates it. It fires for a session that replays another server's changes too."""
-        return (
-            f"CREATE FUNCTION {POSTGRESQL_SCHEMA}.{self.name}() RETURNS trigger LANGUAGE plpgsql "
-            f"AS $body${self.body}$body$",
-            self.definition,
-            f"ALTER TABLE {POSTGRESQL_SCHEMA}.{self.table} ENABLE ALWAYS TRIGGER {self.name}",
-        )
-
-
-POSTGRESQL_TRIGGERS = tuple(
-    PostgreSQLTrigger(table, statement, condition.format(schema=f"{POSTGRESQL_SCHEMA}.", always="true"))
-    for (table, statement), condition in {
-        **_REFUSALS,
-        **{(table, "TRUNCATE"): "{always}" for table in metadata.tables},
-    }.items()
-)
+# An opened ledger is compared with these, letter by letter.
+SQLITE_TRIGGERS: Mapping[str, str] = sqlite_triggers(_REFUSALS, "a ledger")
+POSTGRESQL_TRIGGERS = postgresql_triggers(_REFUSALS, metadata.tables, POSTGRESQL_SCHEMA, "a ledger")
 
 
 def create_tables(connection: Connection) -> None:

@@ -14,10 +14,14 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from tabulary.errors import LedgerBusy, LedgerCorrupt, LedgerError
-from tabulary.ledger.chain import Unsound
+from tabulary.errors import LedgerBehind, LedgerBusy, LedgerCorrupt, LedgerError
+from tabulary.ledger.chain import Behind, Unsound
 
 UNSPENT = "Nothing was measured, nothing was spent."
+
+_NEWEST_COPY = (
+    "Put the newest copy back. If that is lost, stop: what was spent since is missing from this one."
+)
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ class Storage(ABC):
     def _translated(self, *, committing: bool = False) -> Iterator[None]:
         try:
             yield
+        except Behind as error:
+            raise LedgerBehind(f"{self.name} {error}. {UNSPENT} {_NEWEST_COPY}") from None
         except Unsound as error:
             raise self._corrupt(str(error)) from None
         except PoolTimeout:

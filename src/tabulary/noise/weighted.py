@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidNoise
 from tabulary.noise.integer import IntegerNoise, check_half_width
 from tabulary.noise.sums import LARGEST_CONFIDENCE, NEGLIGIBLE, smallest
@@ -117,6 +118,7 @@ class _Total:
         """
         alive, values = frequencies, start
         for size, count in zip(sizes[::-1], self.counts[::-1], strict=True):
+            checkpoint()
             values = values * self.noise.characteristic(size * alive) ** count
             kept = np.abs(values) > NEGLIGIBLE
             alive, values = alive[kept], values[kept]

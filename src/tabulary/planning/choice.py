@@ -237,6 +237,8 @@ def _resolved(request: Request, mechanism: str) -> Request:
     """Return the request with its reconstruction chosen: none, unless impossible cells call for one."""
     if request.reconstruct != "auto":
         return request
+    if request.neighbours.sensitive:
+        return replace(request, reconstruct="none")
     domain = binary_domain(request.domain) if mechanism == "fourier" else request.domain
     needed = mechanism in ("fourier", "efron-stein", "residual") and domain.structural_zeros
     return replace(request, reconstruct="least-squares" if needed else "none")

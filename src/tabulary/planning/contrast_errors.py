@@ -58,8 +58,14 @@ def fourth_cumulant(noise: IntegerNoise) -> float:
 
 
 def _powers(values: NDArray[np.float64], power: int) -> NDArray[np.float64]:
-    """Return Σ value · row(x)^power over all rows of the basis, axis by axis."""
+    """Return Σ value · row(x)^power over all rows of the basis, axis by axis, for an even power.
+
+    Level x meets the row of ones, x^power of its own contrast, and a one of every later contrast.
+    """
     for axis, levels in enumerate(values.shape):
-        matrix = basis.contrast_matrix(levels).astype(np.float64) ** power
-        values = np.moveaxis(np.tensordot(matrix.T, values, axes=(1, axis)), 0, axis)
+        later = np.flip(np.cumsum(np.flip(values, axis), axis=axis), axis) - values
+        steps = np.arange(levels, dtype=np.float64).reshape(
+            [-1 if i == axis else 1 for i in range(values.ndim)]
+        )
+        values = np.take(values, [0], axis=axis) + later + steps**power * values
     return values

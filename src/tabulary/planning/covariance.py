@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core import basis
 from tabulary.core.domain import Margin
+from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidTable, TooManyCells
 from tabulary.noise import IntegerNoise
 
@@ -116,6 +117,7 @@ class CellCovariance:
         found = np.empty((cells, cells))
         unit = np.zeros(cells)
         for cell in range(cells):
+            checkpoint()
             unit[cell] = 1.0
             found[cell] = self.covariances(unit.reshape(self.shape)).reshape(-1)
             unit[cell] = 0.0

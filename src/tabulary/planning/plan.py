@@ -83,7 +83,7 @@ class Plan:
             self.check_measured(margin)
         if not implies(self.loss, self.privacy):
             raise InvalidPlan(f"a loss of {self.loss} does not imply the promised {self.privacy}.")
-        if self._cost() > (self.loss.epsilon if isinstance(self.loss, PureDP) else self.loss.rho):
+        if self.cost() > (self.loss.epsilon if isinstance(self.loss, PureDP) else self.loss.rho):
             raise InvalidPlan(f"the noise of this plan is too small for its loss of {self.loss}.")
 
     def _check_parts(self) -> None:
@@ -116,14 +116,18 @@ class Plan:
             raise InvalidPlan(
                 "reconstruct = 'shift' raises coefficients: it needs 'fourier' or 'efron-stein'."
             )
-        linear = self.query != "counts" and self.reconstruct in ("none", "shift")
-        if linear and self.measured_domain.structural_zeros:
-            why = "codes without a level" if self.encoding == "bits" else "impossible cells"
-            raise InvalidPlan(
-                f"mechanism {self.mechanism!r} would publish noise in {why}. Reconstruct with 'least-squares' or "
-                "'lp', which keep them zero, or use the mechanism 'cells' or 'margins'."
-            )
         sensitive = set(self._measured_neighbours.sensitive)
+        linear = self.query != "counts" and self.reconstruct in ("none", "shift")
+        # With sensitive attributes nothing is reconstructed: the linear estimate sets impossible cells to zero.
+        if linear and self.measured_domain.structural_zeros and (self.encoding == "bits" or not sensitive):
+            why = "codes without a level" if self.encoding == "bits" else "impossible cells"
+            remedy = (
+                "Use the mechanism 'efron-stein', which takes attributes as they are."
+                if sensitive
+                else "Reconstruct with 'least-squares' or 'lp', which keep them zero, or use the mechanism 'cells' or "
+                "'margins'."
+            )
+            raise InvalidPlan(f"mechanism {self.mechanism!r} would publish noise in {why}. {remedy}")
         if self.exact and (not sensitive or any(sensitive & set(s) for s in self.exact)):
             raise InvalidPlan("only sets without a sensitive attribute may be released exactly.")
         if sensitive and (self.query != "contrasts" or self.reconstruct != "none"):
@@ -164,7 +168,7 @@ class Plan:
         """Return a margin of the plan's domain in the names of the measured one."""
         return margin if self.encoding == "levels" else bits_of(self.domain, margin)
 
-    @property
+    @cached_property
     def counted(self) -> tuple[Margin, ...]:
         """The margins whose exact counts the mechanism needs."""
         if self.query == "counts":
@@ -340,8 +344,8 @@ class Plan:
             f"{self.norm} sensitivity {_shown(self.sensitivity)}"
         )
 
-    def _cost(self) -> Fraction:
-        """The loss that the noise really has: Δ₁ of the scaled measurements, or half of their Δ₂²."""
+    def cost(self) -> Fraction:
+        """Return the loss that the noise really has: Δ₁ of the scaled measurements, or half of their Δ₂²."""
         noises = [m.noise for m in self.measured]
         if isinstance(self.loss, PureDP):
             scales = [n.scale for n in noises if isinstance(n, DiscreteLaplace)]

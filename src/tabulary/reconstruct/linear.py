@@ -21,7 +21,8 @@ def linear_estimates(measurement: Measurement) -> dict[Margin, Counts]:
     estimates of the residuals of its subsets, by generalised least squares over all that was measured.
 
     Post-processing: reads no data, spends no budget. Unbiased; a cell may come out negative. Tables from one
-    measurement agree with each other on their common margins; counts of different ones do not.
+    measurement agree with each other on their common margins; counts of different ones do not. Of contrasts,
+    impossible cells are set to zero; where there are some, the tables no longer agree.
     """
     if measurement.plan.query == "counts":
         return {margin: _from_counts(measurement, margin) for margin in measurement.plan.workload}
@@ -49,4 +50,6 @@ def _from_contrasts(
     for s in (s for k in range(len(named) + 1) for s in combinations(named, k)):
         coefficients[tuple(slice(1, None) if a in s else 0 for a in named)] = parts[s]
     table = basis.table_of(coefficients)
-    return table if plan.encoding == "levels" else from_bits(plan.domain, margin, table)
+    if plan.encoding == "bits":
+        table = from_bits(plan.domain, margin, table)
+    return np.where(plan.domain.impossible(margin), 0.0, table) if plan.domain.structural_zeros else table

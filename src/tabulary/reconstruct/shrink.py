@@ -53,6 +53,8 @@ _NOISE_CLOSE = 0.01
 # Tables agree when no shared cell differs by more than this, relative to the total: far above what adding up ten
 # million cells rounds off, far below a person. A hundred times as much is let pass where it would take too long.
 AGREEMENT = 1e-10
+# A total below this is nobody, and what arithmetic left of a zero.
+_NOBODY = 1e-6
 _ENOUGH = 100.0
 # A simulation need not agree further than this, nor for longer: what is left is far below the noise.
 _ROUGH_AGREEMENT = 1e-7
@@ -113,7 +115,8 @@ class Shrinkage:
         They agree to `AGREEMENT`, relative to the total, or to a hundred times that where more would take too long;
         roughly, they agree as well as a simulation needs.
         """
-        total = max(float(residuals[()]), 0.0)
+        total = float(residuals[()])
+        total = total if total > _NOBODY else 0.0
         independence = Independence(self.domain, self._singles(residuals, total), total)
         state = _State(self, residuals, independence)
         for pair in self._pairs:

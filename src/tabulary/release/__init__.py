@@ -6,11 +6,14 @@ from tabulary.release.formats import expected_bytes
 from tabulary.release.heat_map import heat_map_svg
 from tabulary.release.mosaic import mosaic_svg
 from tabulary.release.release import Release
+from tabulary.release.signing import PublicKey, SigningKey
 from tabulary.release.table import ReleasedTable
 
 __all__ = [
+    "PublicKey",
     "Release",
     "ReleasedTable",
+    "SigningKey",
     "StagedFolder",
     "expected_bytes",
     "heat_map_svg",

@@ -19,10 +19,14 @@ from tabulary.core.table import Table
 from tabulary.errors import InvalidTable, PublicError
 from tabulary.planning import Plan, SimulatedErrors
 from tabulary.release.cutting import cut
+from tabulary.release.signing import PublicKey, SigningKey, signature_from_text, signature_text
 from tabulary.release.table import CONFIDENCE, VALUE_COLUMNS, ReleasedTable
 
 SCHEMA = "tabulary-table/1"
 """The meaning of a document with this name never changes; another meaning gets another name."""
+
+SIGNATURE_HEADER = "Tabulary-Signature"
+"""The HTTP header that holds the signature over a document."""
 
 _FIELDS = {
     *("schema", "dataset", "version", "method", "question", "variables", "impossible"),
@@ -115,6 +119,25 @@ def document_bytes(document: Mapping[str, object]) -> bytes:
     '{"count":[0.1,null],"promise":"ε = 1"}'
     """
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def signed_document(content: bytes) -> bytes:
+    """Return what a signer of a table signs: the document's bytes, after the words that say what they are."""
+    return f"{SCHEMA} signature\n".encode() + content
+
+
+def signature_headers(content: bytes, key: SigningKey) -> dict[str, str]:
+    """Return the HTTP headers that go with a signed document: the signature, and the fingerprint of the key."""
+    return {
+        SIGNATURE_HEADER: signature_text(key.sign(signed_document(content))),
+        "Tabulary-Signer": key.public.fingerprint,
+    }
+
+
+def is_signed(content: bytes, header: str | None, key: PublicKey) -> bool:
+    """Return whether a document came with a signature of this key over its very bytes."""
+    signature = None if header is None else signature_from_text(header)
+    return signature is not None and key.holds(signature, signed_document(content))
 
 
 def table_from_document(document: object, plan: Plan | None = None) -> ReleasedTable:

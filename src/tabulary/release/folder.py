@@ -1,6 +1,7 @@
 """A folder that appears whole or not at all, and the careful reading of one that may come from anywhere."""
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -9,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
-from tabulary.errors import ReleaseError, ReleaseExists
+from tabulary.errors import ReleaseDamaged, ReleaseError, ReleaseExists
 
 STAGING_PREFIX = ".tabulary-staging-"
 """How a folder in the making is named: hidden, beside its target, never mistaken for a release."""
 
+_PIECE = 1 << 20
 _NOT_WRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM}
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _IN_THE_WAY = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR}
@@ -27,22 +30,31 @@ class StagedFolder:
     target: Path
     published: bool = False
     _content: Path = field(default=Path(), repr=False)
-    _names: list[str] = field(default_factory=list, repr=False)
+    _written: list[Path] = field(default_factory=list, repr=False)
+
+    def below(self, name: str) -> "StagedFolder":
+        """Return the folder `name` within this one, to write into; it is published with this one."""
+        return StagedFolder(self.target / name, _content=self._content / name, _written=self._written)
 
     def write(self, name: str, data: bytes) -> None:
         """Write one file, under a name such as "tables/sex.csv", and see it to the disk."""
         path = self._content / name
         with _clear_errors(self.target):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as file:
                 write_bytes(file.fileno(), data)
                 os.fsync(file.fileno())
-        self._names.append(name)
+        self._written.append(path)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file that was written."""
+        with _clear_errors(self.target):
+            return (self._content / name).read_bytes()
 
     def publish(self) -> None:
         """Make everything written so far visible at `target`, at once and for good."""
         with _clear_errors(self.target):
-            for folder in (*{(self._content / name).parent for name in self._names}, self._content):
+            for folder in (*{path.parent for path in self._written}, self._content):
                 _sync_folder(folder)
             # A rename onto an empty folder succeeds without a word, hence this look. Whoever makes one
             # between the look and the rename loses an empty folder; anything with content is never replaced.
@@ -97,7 +109,7 @@ def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> I
             # Inside the private folder, so that it has the user's own permissions once it is out.
             staged._content.mkdir()
         yield staged
-        if staged._names:
+        if staged._written:
             staged.publish()
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -110,10 +122,11 @@ def write_bytes(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def list_folder(root: Path, subfolder: str) -> tuple[set[str], list[str]]:
+def list_folder(root: Path, subfolder: str, *, most: int) -> tuple[set[str], list[str]]:
     """Return the plain files of `root` and of its one `subfolder`, and the names of everything else.
 
-    Links are not followed: one that was swapped in is something else, whatever it points to.
+    Links are not followed: one that was swapped in is something else, whatever it points to. No more than `most`
+    entries are looked at.
     """
     files: set[str] = set()
     others: list[str] = []
@@ -122,6 +135,11 @@ def list_folder(root: Path, subfolder: str) -> tuple[set[str], list[str]]:
         below = waiting.pop()
         with os.scandir(root / below) as entries:
             for entry in entries:
+                if len(files) + len(others) >= most:
+                    raise ReleaseDamaged(
+                        f"the folder {root} holds more than {most:,} files, more than its manifest calls for. Nothing "
+                        "of it was used. Fetch the release again from its publisher."
+                    )
                 name = f"{below}{entry.name}"
                 if name == subfolder and entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{name}/")
@@ -132,19 +150,46 @@ def list_folder(root: Path, subfolder: str) -> tuple[set[str], list[str]]:
     return files, sorted(others)
 
 
-def read_plain_file(path: Path, *, length: int | None = None) -> bytes | None:
-    """Return the bytes of a plain file; None if it is anything else or has another length.
-
-    A file that is not as long as it should be is not read, so a swollen one costs nothing.
-    """
+@contextmanager
+def plain_file(path: Path) -> Iterator[tuple[BinaryIO, int] | None]:
+    """Yield a plain file, open, and its length; None if it is anything else: a link, a pipe, a device, a folder."""
     before = os.lstat(path)
-    if not stat.S_ISREG(before.st_mode) or (length is not None and before.st_size != length):
-        return None
-    with path.open("rb") as file:
-        # The same file that was looked at, and not one put in its place since.
-        if not os.path.samestat(before, os.fstat(file.fileno())):
+    if not stat.S_ISREG(before.st_mode):
+        yield None
+        return
+    # Neither follows a link nor waits for a pipe that was put in its place since.
+    flags = (
+        os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        now = os.fstat(file.fileno())
+        # The same file that was looked at; a pipe in its place may have its number.
+        same = os.path.samestat(before, now) and stat.S_ISREG(now.st_mode)
+        yield (file, before.st_size) if same else None
+
+
+def read_plain_file(path: Path, *, most: int) -> bytes | None:
+    """Return the bytes of a plain file of at most `most` bytes; None if it is anything else, or longer.
+
+    A file that is too long is not read, so a swollen one costs nothing; one that grows meanwhile is too long.
+    """
+    with plain_file(path) as opened:
+        if opened is None or opened[1] > most:
             return None
-        return file.read() if length is None else file.read(length + 1)
+        data = opened[0].read(most + 1)
+    return data if len(data) <= most else None
+
+
+def hash_plain_file(path: Path, *, length: int) -> str | None:
+    """Return the SHA-256 of a plain file, read piece by piece; None if it is anything else, or has another length."""
+    digest, read = hashlib.sha256(), 0
+    with plain_file(path) as opened:
+        if opened is None or opened[1] != length:
+            return None
+        while piece := opened[0].read(min(_PIECE, length + 1 - read)):
+            read += len(piece)
+            digest.update(piece)
+    return digest.hexdigest() if read == length else None
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable
 
 import pyarrow as pa
@@ -31,14 +32,17 @@ def file_stems(margins: Iterable[Margin]) -> dict[Margin, str]:
     """
     given = list(margins)
     stems: dict[Margin, str] = {}
+    taken: set[str] = set()
+    # Where the search for a free number goes on: thousands of tables may have names that are not ASCII.
+    turns: Counter[str] = Counter()
     # The total is the one table with a fixed name; an attribute called "total" gives way to it.
     for margin in sorted(given, key=bool):
-        stem = _stem(margin)
-        name, turn = stem, 1
-        while name in stems.values():
-            turn += 1
-            name = f"{stem}-{turn}"
+        name = stem = _stem(margin)
+        while name in taken:
+            turns[stem] += 1
+            name = f"{stem}-{turns[stem] + 1}"
         stems[margin] = name
+        taken.add(name)
     return {margin: stems[margin] for margin in given}
 
 
@@ -86,12 +90,6 @@ def parquet_bytes(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()
-
-
-def read_parquet(data: bytes) -> pa.Table:
-    """Return the table in a Parquet file's bytes."""
-    # One thread: a reader of many small tables gains nothing from a pool of them.
-    return pq.read_table(pa.BufferReader(data), use_threads=False)
 
 
 def expected_bytes(plan: Plan, formats: Collection[str] = ()) -> int:

@@ -1,37 +1,31 @@
 """The manifest: everything a release says about itself, in one canonical text."""
 
+import datetime
 import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeGuard
 
+from tabulary.core.head import Receipt
+from tabulary.errors import PublicError
 from tabulary.planning import Plan
 from tabulary.release.formats import file_names
 from tabulary.release.promise import promise_of
+from tabulary.release.signing import PublicKey, SigningKey, signature_from_text, signature_text
 from tabulary.release.table import CONFIDENCE, ReleasedTable, column_names
-from tabulary.release.writers import extra_names
+from tabulary.release.writers import ALWAYS, FORMATS, extra_formats, extra_names
 
 SCHEMA = "tabulary-release/1"
 """The meaning of a manifest with this name never changes; another meaning gets another name."""
 
-SCHEMA_WITH_FORMATS = "tabulary-release/2"
-"""As the first, and `formats` names the formats that the tables are in besides CSV and Parquet."""
-
-SCHEMA_WITH_ENGINE = "tabulary-release/3"
-"""As the second, where `formats` may be empty, and `software` names the engine that counted the records."""
-
-SCHEMA_WITH_INTERACTIONS = "tabulary-release/4"
-"""As the third, where `engine` may be missing, and the promise names interactions as what is released without noise."""
-
-SCHEMAS = (SCHEMA, SCHEMA_WITH_FORMATS, SCHEMA_WITH_ENGINE, SCHEMA_WITH_INTERACTIONS)
-"""The schemas that can be read."""
-
 MANIFEST = "manifest.json"
 REPORT = "report.html"
+SIGNATURE = "manifest.sig"
+LONGEST_SIGNATURE = 100
 
 Fact = str | int | float | bool
 """What a reconstruction may say about itself, one fact."""
@@ -43,12 +37,22 @@ _ENGINE = re.compile(r"[a-z][a-z0-9_]{0,39}")
 TOLERANCE = 1e-9
 
 
+FIELDS = frozenset(
+    {
+        *("schema", "title", "date", "software", "formats", "ledger", "signer", "plan", "plan_digest"),
+        *("promise", "confidence", "expected_errors", "reconstruction", "tables", "files", "digest"),
+    }
+)
+"""The fields of every manifest."""
+
+
 @dataclass(frozen=True)
 class Imprint:
     """What a release says about its own making: nothing that identifies a person, a place or a run.
 
     `formats` are those besides CSV and Parquet, which every release has. `engine` is what counted the records, if it
-    was records that were counted. `interactions` says that the promise names some that are released without noise.
+    was records that were counted. `receipt` says which ledger paid, and `signer` who signs the manifest: None where
+    nobody does.
     """
 
     title: str
@@ -56,30 +60,71 @@ class Imprint:
     software: str
     formats: tuple[str, ...] = ()
     engine: str | None = None
-    interactions: bool = False
-
-    @property
-    def schema(self) -> str:
-        """The schema of the manifest: the first wherever it suffices, so that older readers can read it."""
-        if self.interactions:
-            return SCHEMA_WITH_INTERACTIONS
-        if self.engine is not None:
-            return SCHEMA_WITH_ENGINE
-        return SCHEMA_WITH_FORMATS if self.formats else SCHEMA
+    receipt: Receipt | None = None
+    signer: PublicKey | None = None
 
     def describe(self) -> dict[str, object]:
         """Return the imprint as the fields of a manifest."""
         return {
-            "schema": self.schema,
+            "schema": SCHEMA,
             "title": self.title,
             "date": self.date,
-            "software": {
-                "name": "tabulary",
-                "version": self.software,
-                **({} if self.engine is None else {"engine": self.engine}),
-            },
-            **({"formats": list(self.formats)} if self.schema != SCHEMA else {}),
+            "software": {"name": "tabulary", "version": self.software, "engine": self.engine},
+            "formats": list(self.formats),
+            "ledger": None if self.receipt is None else self.receipt.describe(),
+            "signer": None if self.signer is None else self.signer.describe(),
         }
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any], note: Callable[[str], None]) -> "Imprint | None":
+        """Return the imprint that a manifest states; tell `note` what is not stated the way Tabulary does.
+
+        None where title, date or software cannot be made out.
+        """
+        formats = _read_formats(manifest.get("formats"), note)
+        signer = None
+        if manifest.get("signer") is not None:
+            try:
+                signer = PublicKey.from_description(manifest["signer"])
+            except PublicError as problem:
+                note(f"{MANIFEST}: 'signer' names nobody: {problem}")
+        receipt = None
+        if manifest.get("ledger") is not None:
+            # Whether that ledger paid, only the ledger knows.
+            try:
+                receipt = Receipt.from_description(manifest["ledger"])
+            except PublicError:
+                note(f"{MANIFEST}: 'ledger' does not name the entry of a ledger the way Tabulary does.")
+        match manifest:
+            case {
+                "title": str(title),
+                "date": str(date),
+                "software": {"name": "tabulary", "version": str(software), "engine": engine, **rest},
+            } if _is_date(date) and not rest:
+                if engine is not None and not is_engine(engine):
+                    note(f"{MANIFEST}: 'software' does not name the engine that counted the records.")
+                    return None
+                return cls(title, date, software, formats, engine, receipt, signer)
+        note(f"{MANIFEST} does not state its title, date and software the way Tabulary does.")
+        return None
+
+
+def _read_formats(given: object, note: Callable[[str], None]) -> tuple[str, ...]:
+    """Return the formats besides those of every release, which are named in the order of `FORMATS`."""
+    if isinstance(given, list) and all(isinstance(name, str) and name in FORMATS for name in given):
+        formats = extra_formats(given)
+        if given == list(formats):
+            return formats
+    known = ", ".join(name for name in FORMATS if name not in ALWAYS)
+    note(f"{MANIFEST}: 'formats' does not name some of {known}, in this order.")
+    return ()
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def is_engine(name: object) -> TypeGuard[str]:
@@ -143,6 +188,22 @@ def sealed(
         "files": {name: fingerprint(data) for name, data in files.items()},
     }
     return {**manifest, "digest": digest_of(manifest)}
+
+
+def signed_message(manifest: bytes) -> bytes:
+    """Return what a signer of a release signs: the manifest's bytes, after the words that say what they are."""
+    return f"{SCHEMA} signature\n".encode() + manifest
+
+
+def signature_file(manifest: bytes, key: SigningKey) -> bytes:
+    """Return the content of `manifest.sig`: the signature over a manifest in base64, and a line feed."""
+    return f"{signature_text(key.sign(signed_message(manifest)))}\n".encode()
+
+
+def signature_in(content: bytes) -> bytes | None:
+    """Return the signature that a `manifest.sig` holds; None if it is not written the one way."""
+    text = content.decode("ascii", "replace")
+    return signature_from_text(text[:-1]) if text.endswith("\n") else None
 
 
 def fingerprint(data: bytes) -> dict[str, Any]:

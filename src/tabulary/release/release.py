@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tabulary.core.domain import Margin
+from tabulary.core.domain import MAX_CELLS, Margin
+from tabulary.core.head import Receipt
 from tabulary.core.table import Table
 from tabulary.core.workload import show_margin
 from tabulary.errors import (
@@ -34,6 +35,7 @@ from tabulary.release.formats import (
 from tabulary.release.manifest import (
     MANIFEST,
     REPORT,
+    SIGNATURE,
     Fact,
     Imprint,
     canonical_bytes,
@@ -41,10 +43,12 @@ from tabulary.release.manifest import (
     installed_version,
     is_engine,
     sealed,
+    signature_file,
 )
 from tabulary.release.promise import promise_of
 from tabulary.release.publication import Publication
 from tabulary.release.report import report_html
+from tabulary.release.signing import PublicKey, SigningKey, public_key_of, signing_key_of
 from tabulary.release.table import ReleasedTable
 from tabulary.release.verify import read_release
 from tabulary.release.writers import FORMATS, extra_formats, extra_names
@@ -56,7 +60,8 @@ class Release:
     `tables` are the noisy tables of the plan's workload, in any order, their attributes in the domain's
     order. The plan decides the law of linear estimates; a constrained reconstruction brings its own `errors`,
     and `reconstruction` holds facts about it. `engine` is the name of what counted the records, if it was records that
-    were counted. A release that was saved or loaded knows its folder; `verify` looks at that folder again.
+    were counted. `receipt` says which ledger paid: its identity, and the head of the account just after the debit. A
+    release that was saved or loaded knows its folder and who signed it; `verify` looks at that folder again.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.privacy import PureDP
@@ -79,6 +84,7 @@ class Release:
         errors: Mapping[Margin, ErrorLaw] | None = None,
         reconstruction: Mapping[str, Fact] | None = None,
         engine: str | None = None,
+        receipt: Receipt | None = None,
     ) -> None:
         listed = list(tables)
         given = {table.domain.attributes: table for table in listed}
@@ -97,11 +103,13 @@ class Release:
         self.plan = plan
         self.title = title
         self.engine = engine
+        self.receipt = receipt
         known = dict(errors or {})
         self.reconstruction = dict(reconstruction or {})
         self._tables = {m: ReleasedTable(given[m], known.get(m) or plan.error_of(m)) for m in wanted}
         self._staged: StagedFolder | None = None
         self._digest: str | None = None
+        self._signer: PublicKey | None = None
 
     @classmethod
     def from_counts(
@@ -113,10 +121,19 @@ class Release:
         errors: Mapping[Margin, ErrorLaw] | None = None,
         reconstruction: Mapping[str, Fact] | None = None,
         engine: str | None = None,
+        receipt: Receipt | None = None,
     ) -> "Release":
         """Return the release of noisy arrays, one for each margin of the plan, axes in the domain's order."""
         tables = [Table(plan.domain.project(m), array) for m, array in counts.items()]
-        return cls(plan, tables, title=title, errors=errors, reconstruction=reconstruction, engine=engine)
+        return cls(
+            plan,
+            tables,
+            title=title,
+            errors=errors,
+            reconstruction=reconstruction,
+            engine=engine,
+            receipt=receipt,
+        )
 
     @property
     def margins(self) -> tuple[Margin, ...]:
@@ -132,6 +149,14 @@ class Release:
     def digest(self) -> str | None:
         """The SHA-256 that names the saved release, to be published beside it; None while in memory only."""
         return self._digest if self.folder is not None else None
+
+    @property
+    def signer(self) -> PublicKey | None:
+        """Whose key signed the saved release, by its own word; None if it is not signed, or in memory only.
+
+        Anyone can make a key with any name. `verify(key=...)` finds out whether it is the publisher's.
+        """
+        return self._signer if self.folder is not None else None
 
     def __getitem__(self, attributes: str | tuple[str, ...]) -> ReleasedTable:
         """Return the table on these attributes, in this order; `release[()]` is the total."""
@@ -181,17 +206,26 @@ class Release:
             **options,
         )
 
-    def save(self, path: str | os.PathLike[str], *, formats: Iterable[str] = ()) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        formats: Iterable[str] = (),
+        signing_key: SigningKey | str | os.PathLike[str] | None = None,
+    ) -> None:
         """Write the release to a new folder, whole or not at all. What is there already is never replaced.
 
         Every release holds its tables as CSV and as Parquet; `formats` names those that it is to hold besides: "xlsx",
-        "json-stat", "sdmx-csv", "px".
+        "json-stat", "sdmx-csv", "px". With a `signing_key`, or the file of one, the release is signed.
         """
         extra = extra_formats(formats)
+        key = signing_key_of(signing_key)
         with staged_folder(path, expected_bytes=expected_bytes(self.plan, extra)) as staged:
-            self.write_into(staged, formats=extra)
+            self.write_into(staged, formats=extra, signing_key=key)
 
-    def write_into(self, staged: StagedFolder, *, formats: Iterable[str] = ()) -> "Release":
+    def write_into(
+        self, staged: StagedFolder, *, formats: Iterable[str] = (), signing_key: SigningKey | None = None
+    ) -> "Release":
         """Write every file into a staged folder, which its `with` block publishes; return the release."""
         imprint = Imprint(
             title=self.title,
@@ -199,7 +233,8 @@ class Release:
             software=installed_version(),
             formats=extra_formats(formats),
             engine=self.engine,
-            interactions=bool(self.plan.exact),
+            receipt=self.receipt,
+            signer=None if signing_key is None else signing_key.public,
         )
         tables = tuple(self)
         names = file_names(self.margins)
@@ -217,15 +252,32 @@ class Release:
         manifest = sealed(claims(self.plan, tables, imprint), files, self.reconstruction)
         for name, data in files.items():
             staged.write(name, data)
-        staged.write(MANIFEST, canonical_bytes(manifest))
-        self._staged, self._digest = staged, str(manifest["digest"])
+        sealed_bytes = canonical_bytes(manifest)
+        staged.write(MANIFEST, sealed_bytes)
+        if signing_key is not None:
+            staged.write(SIGNATURE, signature_file(sealed_bytes, signing_key))
+        self._staged, self._digest, self._signer = staged, str(manifest["digest"]), imprint.signer
         return self
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, expected_digest: str | None = None) -> "Release":
-        """Return the release in a folder, or raise ReleaseDamaged with everything that is wrong with it."""
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        expected_digest: str | None = None,
+        key: PublicKey | str | os.PathLike[str] | None = None,
+        max_cells: int = MAX_CELLS,
+    ) -> "Release":
+        """Return the release in a folder, or raise ReleaseDamaged with everything that is wrong with it.
+
+        Whoever rewrites a whole folder can write a digest that fits it. Two things find that out: `expected_digest`,
+        the one that the publisher made known elsewhere, and `key`, the publisher's public key or the file of it. The
+        folder may come from a stranger: tables of more than `max_cells` are refused before anything is unpacked.
+        """
         folder = Path(path).absolute()
-        found = read_release(folder, expected_digest=expected_digest)
+        found = read_release(
+            folder, expected_digest=expected_digest, key=public_key_of(key), max_cells=max_cells
+        )
         release = cls(
             found.plan,
             found.tables,
@@ -233,20 +285,29 @@ class Release:
             errors=found.errors,
             reconstruction=found.reconstruction,
             engine=found.engine,
+            receipt=found.receipt,
         )
         release._staged, release._digest = StagedFolder(folder, published=True), found.digest
+        release._signer = found.signer
         return release
 
-    def verify(self, *, expected_digest: str | None = None) -> None:
+    def verify(
+        self,
+        *,
+        expected_digest: str | None = None,
+        key: PublicKey | str | os.PathLike[str] | None = None,
+    ) -> None:
         """Check the release's folder again, every byte and every claim; in memory only the claims.
 
-        Whoever rewrites a whole folder can write a digest that fits it. `expected_digest`, the one that the
-        publisher made known elsewhere, is what finds that out.
+        `expected_digest` and `key` are those of `load`.
         """
         if self.folder is not None:
-            read_release(self.folder, expected_digest=self.digest)
-        elif expected_digest is not None:
-            raise ReleaseError("a release in memory has no digest to compare. Save it first.")
+            most = max(MAX_CELLS, sum(table.domain.size for table in self))
+            read_release(self.folder, expected_digest=self.digest, key=public_key_of(key), max_cells=most)
+        elif expected_digest is not None or key is not None:
+            raise ReleaseError(
+                "a release in memory has no digest and no signature to compare. Save it first."
+            )
         if expected_digest is not None and expected_digest.strip().lower() != self.digest:
             raise ReleaseDamaged(
                 f"the release has the digest {self.digest}, not the expected {expected_digest.strip()!r}. "

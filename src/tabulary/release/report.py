@@ -28,7 +28,7 @@ from tabulary.release.figure import (
 from tabulary.release.formats import file_names
 from tabulary.release.heat_map import MOST_PANELS, MOST_SIDE, fits_a_heat_map, heat_map_svg
 from tabulary.release.loading import snippets
-from tabulary.release.manifest import Fact, Imprint
+from tabulary.release.manifest import SCHEMA, Fact, Imprint
 from tabulary.release.mosaic import mosaic_svg, reads_as_mosaic
 from tabulary.release.noise_table import noise_rows
 from tabulary.release.pages import label_spans, page_template
@@ -168,7 +168,7 @@ def report_html(
         title=imprint.title or f"Noisy counts by {listed_words(_named(plan))}",
         imprint=imprint,
         plan=plan,
-        schema=imprint.schema,
+        schema=SCHEMA,
         promise=promise_of(plan),
         raised=_raised,
         measured=measured,

@@ -294,7 +294,7 @@ def measured(
 def people_of(plan: AdaptivePlan, exact: Mapping[Margin, Counts], observed: Sequence[Observed]) -> float:
     """Return the number of people: itself where it is public, else the least noisy mean of the measured totals."""
     if plan.total_is_public:
-        return float(next(iter(exact.values())).sum())
+        return max(1.0, float(next(iter(exact.values())).sum()))
     precision = np.array(
         [1 / (float(o.noise.variance_parameter) * plan.possible(o.margin).sum()) for o in observed]
     )

@@ -32,7 +32,8 @@ def from_release(
     negative: made with reconstruct "shrink", "least-squares" or "lp". Its attributes are those of its tables; one that
     no table holds is left out. Post-processing: reads no record, spends no budget; what was promised for the release
     holds for the rows. What the release does not say, the rows do not know: of the distributions that have its tables
-    they follow one close to a tree of the strongest associations.
+    they follow one close to a tree of the strongest associations. Of a release that counts nobody the rows are spread
+    evenly over the possible cells.
     """
     named = [
         name for name in release.plan.domain.attributes if any(name in margin for margin in release.margins)
@@ -44,6 +45,9 @@ def from_release(
         margin: np.asarray(release[margin].counts, dtype=np.float64) for margin in release.margins if margin
     }
     total = _checked_total(tables)
+    if total <= 0:
+        # Nobody is counted: of any number of rows nothing is known but which cells are possible.
+        tables = {margin: domain.multiplicity(margin).astype(np.float64) for margin in tables}
     wanted = max(1, round(total)) if rows is None else rows
     check_rows(wanted, len(named))
     source = entropy or SystemEntropy()
@@ -65,7 +69,7 @@ def _checked_total(tables: Mapping[Margin, NDArray[np.float64]]) -> float:
         if table.min() < 0:
             raise InvalidTable(f"the table {show_margin(margin)} holds a negative count. {remedy}")
     for margin, total in totals.items():
-        if total <= 0 or abs(total - first) > _AGREE * max(first, 1.0):
+        if abs(total - first) > _AGREE * max(first, 1.0):
             raise InvalidTable(
                 f"the tables do not add up to the same total: see {show_margin(margin)}. {remedy}"
             )

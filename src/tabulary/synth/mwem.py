@@ -263,7 +263,8 @@ def learned(
     """Return the table after all rounds and the number of people, both public. Spends the plan's privacy."""
     people = int(next(iter(exact.values())).sum())
     if plan.total_noise is not None:
-        people = max(1, people + int(sampler.draw(plan.total_noise, 1)[0]))
+        people += int(sampler.draw(plan.total_noise, 1)[0])
+    people = max(1, people)
     table = even_table(plan.domain, people)
     measured: list[Measured] = []
     for done in range(plan.rounds):

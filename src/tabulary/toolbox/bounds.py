@@ -110,14 +110,14 @@ def refuse_other_than_bounds(bounds: object) -> None:
 
 
 def numbers_of(values: ArrayLike) -> NDArray[np.float64]:
-    """Return a column of finite numbers, at least one, or raise InvalidColumn without telling a value.
+    """Return a column of finite numbers, of any length, or raise InvalidColumn without telling a value.
 
     >>> numbers_of([1, 2.5]).tolist()
     [1.0, 2.5]
     """
     given = np.asarray(values)
-    if given.ndim != 1 or not given.size:
-        raise InvalidColumn(f"the values must be a column of at least one number. {UNSPENT}")
+    if given.ndim != 1:
+        raise InvalidColumn(f"the values must be a column of numbers. {UNSPENT}")
     # A masked array would lose its mask here, and what it hides would count.
     proper = not isinstance(values, np.ma.MaskedArray) and given.dtype.kind in "biufO"
     if given.dtype.kind == "O":

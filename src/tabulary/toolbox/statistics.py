@@ -57,10 +57,10 @@ def count(
     """
     debit = Debit.agree(privacy, neighbours, ledger, "count", {}, purpose=purpose)
     given = np.asarray(flags)
-    if given.ndim != 1 or not given.size or given.dtype != np.bool_ or isinstance(flags, np.ma.MaskedArray):
-        raise InvalidColumn(
-            f"a count is made of a column of at least one truth value, one a record. {UNSPENT}"
-        )
+    # A column without a record has whatever type its maker chose.
+    proper = given.dtype == np.bool_ or not given.size
+    if given.ndim != 1 or not proper or isinstance(flags, np.ma.MaskedArray):
+        raise InvalidColumn(f"a count is made of a column of truth values, one a record. {UNSPENT}")
     possible = (0, given.size if debit.neighbours.total_is_public else math.inf)
     exact = int(given.sum())
     return noisy_multiple(
@@ -144,6 +144,8 @@ def mean(
     debit = Debit.agree(privacy, neighbours, ledger, "mean", bounds.describe(), purpose=purpose)
     steps = bounds.steps(values)
     if debit.neighbours.total_is_public:
+        if not steps.size:
+            raise InvalidColumn(f"no values have no mean, and that there are none is public. {UNSPENT}")
         # More records of one person than there are change no more than all of them.
         records = min(debit.neighbours.records, steps.size)
         return noisy_multiple(
@@ -264,8 +266,8 @@ def standard_deviation_sensitivity(n: int, length: float = 1.0) -> float:
 def _deviation_of_known_number(
     n: int, once: int, twice: int, bounds: Bounds, debit: Debit, sampler: Sampler | None
 ) -> Answer:
-    if n == 1:
-        raise InvalidColumn(f"one value has no standard deviation. {UNSPENT}")
+    if n < 2:
+        raise InvalidColumn(f"fewer than two values have no standard deviation. {UNSPENT}")
     most = variance_sensitivity(n, bounds, debit.neighbours)
     step = 1 << max(0, most.bit_length() - _SENSITIVITY_BITS)
     # Rounded down to the step, two numbers are at most as many steps apart as their distance rounded up.

@@ -32,6 +32,7 @@ class PlanFile:
     codings: Mapping[str, Coding]
     ledger: Path | None = None
     account: str | None = None
+    witness: Path | None = None
     title: str = ""
     objective: str = "auto"
     about: int | None = None
@@ -78,8 +79,9 @@ def read_plan_file(path: Path) -> PlanFile:
     source = _source(data, path.parent)
     book = ledger.take("file", str, default=None)
     account = ledger.take("account", str, default=None)
+    witness = ledger.take("witness", str, default=None)
     ledger.done()
-    if (book is None) != (account is None):
+    if (book is None) != (account is None) or (witness and not book):
         raise InvalidPlan(f"{ledger.name} needs both `file` and `account`.")
     # Last, for it may take a while: what is wrong with the file is said at once.
     made = located(
@@ -93,6 +95,7 @@ def read_plan_file(path: Path) -> PlanFile:
         codings=codings,
         ledger=path.parent / book if book else None,
         account=account,
+        witness=path.parent / witness if witness else None,
         title=title,
         objective=options["objective"],
         about=options["records"],

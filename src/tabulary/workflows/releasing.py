@@ -16,7 +16,7 @@ from tabulary.noise import ExactSampler, Sampler
 from tabulary.noise.entropy import Entropy, SystemEntropy
 from tabulary.planning import Plan
 from tabulary.reconstruct import reconstruct
-from tabulary.release import Release, expected_bytes, staged_folder
+from tabulary.release import Release, SigningKey, expected_bytes, staged_folder
 from tabulary.release.writers import FORMATS, extra_formats
 
 Progress = Callable[[str, int, int], None]
@@ -64,8 +64,10 @@ def release(
     if ledger is not None:
         ledger.check(plan.privacy, plan.neighbours)
     tally = _count(data, plan, progress)
+    receipt = None
     if ledger is not None:
-        ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
+        entry = ledger.debit(plan.privacy, plan.neighbours, purpose=purpose, plan_digest=plan.digest())
+        receipt = ledger.receipt(entry)
     measurement = measure(tally, plan, sampler or ExactSampler(entropy or SystemEntropy()))
     try:
         # Errors are simulated as often as time allows, and in full where all is to come out the same again.
@@ -88,6 +90,7 @@ def release(
         errors=made.errors,
         reconstruction=made.facts,
         engine=data.engine if isinstance(data, Records) else None,
+        receipt=receipt,
     )
 
 
@@ -100,6 +103,7 @@ def release_to_folder(
     purpose: str = "release",
     title: str = "",
     formats: Iterable[str] = (),
+    signing_key: SigningKey | None = None,
     entropy: Entropy | None = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -107,7 +111,7 @@ def release_to_folder(
 
     The folder is prepared before the records are opened: an output that is already there, a disk that cannot
     be written or has too little room, a format that cannot be written is found before anything is read or spent.
-    `entropy` is that of `release`.
+    With a `signing_key` the release is signed. `entropy` is that of `release`.
     """
     extra = extra_formats(formats)
     for name in extra:
@@ -123,7 +127,7 @@ def release_to_folder(
         finally:
             if isinstance(source, Records):
                 source.close()
-        made.write_into(staged, formats=extra)
+        made.write_into(staged, formats=extra, signing_key=signing_key)
     return made
 
 

@@ -5,6 +5,7 @@ from math import prod
 import pytest
 
 from bench import serve
+from tabulary.builder.api.hypotheses import MOST_CELLS
 from tabulary.builder.configuration import read_service_file
 
 
@@ -23,12 +24,21 @@ def test_the_service_file_declares_the_attributes_that_are_asked_for(tmp_path):
     assert file.datasets["people"].universe.order == serve.ORDER
 
 
+def test_hostile_tests_are_slow_ones_that_the_service_takes():
+    for text in serve.slow_tests():
+        asked = json.loads(text)
+        assert prod(serve.ATTRIBUTES[a] for a in asked["by"]) <= MOST_CELLS
+        assert len(asked["by"]) + len(asked["where"]) <= serve.ORDER
+    assert len(set(serve.slow_tests())) > serve.HOSTILE
+
+
 @pytest.mark.audit
 def test_a_quick_run_prints_a_line_for_every_promise(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["serve", "--quick"])
     serve.main()
-    started, *lines = (json.loads(text) for text in capsys.readouterr().out.splitlines())
-    assert started["bench"] == "serve: start"
-    assert [line["target"] for line in lines] == [1, 1, 1, 1, 0.3333, 0.3333]
+    printed = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    lines = [line for line in printed if line["bench"] != "serve: start"]
+    assert len(printed) == len(lines) + 2
+    assert [line["target"] for line in lines] == [1, 1, 1, 1, 0.3333, 0.3333, 0.1, 1]
     assert all(line["met"] == (line["ratio"] >= line["target"]) for line in lines)
     assert not any(line.get("failed") for line in lines)

@@ -12,11 +12,12 @@ from tabulary.builder.app import create_app
 from tabulary.builder.service import Service
 from tabulary.builder.state import State
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
+from tabulary.errors import ServiceError
 from tabulary.ledger import Ledger
 from tests.builders import DOMAIN, GENEROUS, SECRET, Caller, service
 
 ROOT = "/api/custodian"
-LISTS = ["accounts", "ledger?account=census", "tokens", "usage", "key", "datasets"]
+LISTS = ["accounts", "ledger?account=census", "tokens", "usage", "log", "log.jsonl", "key", "datasets"]
 
 
 class Office:
@@ -380,3 +381,74 @@ def test_the_description_tells_every_refusal(file_office):
         assert {"401", "403", "422", "429", "503"} <= set(responses), path
         if method == "POST":
             assert {"413", "415"} <= set(responses)
+
+
+def _acts(office):
+    return [(each["actor"], each["action"], each["object"]) for each in _pages(office, "log", 2)]
+
+
+def test_what_the_custodian_does_is_in_the_log_with_their_token_and_address(office):
+    (carl,) = office.state.tokens.list()
+    office.post("accounts", name="ada", budget={"rho": "1/3"})
+    made = office.post("tokens", name="Ada", role="analyst", account="ada").json()
+    office.caller.ask("DELETE", f"{ROOT}/tokens/{made['token']['id']}")
+    ada = f"{made['token']['id']}, Ada, analyst"
+    assert _acts(office) == [
+        ("command line", "token made", f"{carl.id}, Carl, custodian"),
+        ("Carl", "account opened", "ada"),
+        ("Carl", "token made", ada),
+        ("Carl", "token revoked", ada),
+    ]
+    items = office.get("log").json()["items"]
+    assert {each["token"] for each in items[1:]} == {carl.id}
+    assert all(each["address"] for each in items[1:])
+    assert made["text"] not in json.dumps(items)
+    office.state.log.check()
+
+
+def test_what_was_refused_is_not_in_the_log(office):
+    office.post("accounts", name="ada", budget={"rho": "1/3"})
+    before = _acts(office)
+    assert office.post("accounts", name="ada", budget={"rho": "1/3"}).status_code == 409
+    assert office.post("accounts", name="bob", budget={"rho": "0"}).status_code == 422
+    assert office.post("tokens", name="Ada", role="analyst", account="nobody").status_code == 422
+    assert office.caller.ask("DELETE", f"{ROOT}/tokens/{'0' * 12}").status_code == 404
+    assert _acts(office) == before
+
+
+def test_an_account_that_cannot_be_logged_is_not_opened(file_office, monkeypatch):
+    def full(*_):
+        raise ServiceError("the disk of the state is full.")
+
+    monkeypatch.setattr(file_office.state.log, "writing", full)
+    assert file_office.post("accounts", name="ada", budget={"rho": "1/3"}).status_code == 503
+    assert file_office.ledger.accounts() == []
+
+
+def test_the_log_is_given_as_json_lines_whole_or_from_an_entry_on(file_office):
+    for number in range(5):
+        file_office.post("accounts", name=f"a{number}", budget={"rho": "1/3"})
+    answer = file_office.get("log.jsonl")
+    assert answer.headers["content-type"] == "application/jsonl"
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert lines == _pages(file_office, "log", 4)
+    assert [json.loads(line) for line in file_office.get("log.jsonl", after=4).text.splitlines()] == lines[4:]
+    assert file_office.get("log.jsonl", after=99).text == ""
+    assert file_office.get("log.jsonl", size=4).status_code == 422
+    assert file_office.get("log", after=-1).status_code == 422
+
+
+def test_tokens_that_are_not_good_are_in_the_log_and_their_text_is_not(file_office):
+    ended, text = file_office.state.tokens.add("Eve", "custodian")
+    file_office.state.tokens.revoke(ended.id)
+    guess = text[:-8] + "0" * 8
+    for shown in (text, guess):
+        assert Caller(file_office.app, shown).get(f"{ROOT}/key").status_code == 401
+    # While the address waits, no guess is looked at, and none is logged.
+    assert Caller(file_office.app, guess).get(f"{ROOT}/key").status_code == 429
+    failed = [entry for entry in file_office.state.log.entries() if entry.action == "sign-in failed"]
+    assert [(entry.actor, entry.object) for entry in failed] == [
+        ("Eve", f"the token {ended.id}, Eve, custodian, which has ended"),
+        ("unknown", "a token that is not known"),
+    ]
+    assert not any(secret in entry.line for entry in failed for secret in (guess, text, text[-8:]))

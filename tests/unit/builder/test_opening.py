@@ -1,4 +1,7 @@
+import json
 import shutil
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -6,10 +9,19 @@ import tabulary as tb
 from tabulary.builder import opening
 from tabulary.builder.configuration import read_service_file
 from tabulary.builder.forecast import forecast
-from tabulary.builder.opening import initialise, open_service
+from tabulary.builder.key_file import read_key
+from tabulary.builder.opening import initialise, open_service, open_state
 from tabulary.builder.state import State
-from tabulary.errors import BudgetExceeded, ImpossibleRecord, LedgerMissing, ServiceError, UnreadableSource
+from tabulary.errors import (
+    BudgetExceeded,
+    ImpossibleRecord,
+    LedgerMissing,
+    ServiceError,
+    UnknownLevel,
+    UnreadableSource,
+)
 from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.paid_noise import key_fingerprint
 
 PEOPLE = "sex,age,record_key\n" + "".join(f"{'FM'[i % 2]},{i % 3},{i * 37 % 256}\n" for i in range(60))
 
@@ -197,7 +209,7 @@ def test_a_lost_ledger_is_an_error_and_not_a_fresh_budget(on_sqlite, tmp_path):
     answer(file)
     for lost in tmp_path.glob("ledger.sqlite*"):
         lost.rename(tmp_path / f"lost-{lost.name}")
-    with pytest.raises(LedgerMissing):
+    with pytest.raises(LedgerMissing, match="there is no ledger at"):
         open_service(file)
     with pytest.raises(ServiceError, match="second budget"):
         initialise(file)
@@ -262,7 +274,7 @@ def test_a_broken_source_costs_nothing(on_sqlite, tmp_path):
     file = on_sqlite()
     initialise(file)
     (tmp_path / "people.csv").unlink()
-    with pytest.raises(UnreadableSource):
+    with pytest.raises(UnreadableSource, match="there is no file or folder"):
         open_service(file)
     assert entries(file) == ()
 
@@ -361,3 +373,92 @@ def test_a_forecast_is_what_the_open_service_says_of_its_tables(on_sqlite):
             forecast(declared).errors
         )
     service.close()
+
+
+def acts(file):
+    with open_state(file) as state:
+        return [(entry.actor, entry.action, entry.object) for entry in state.log.entries()]
+
+
+def test_what_is_created_and_opened_is_logged_once_however_often_it_starts(write):
+    file = write()
+    for _ in range(2):
+        initialise(file)
+    with tb.Ledger.open(file.ledger.where()) as ledger:
+        identity = ledger.identity
+        ledger.create_account("ada", tb.ZCDP(1), tb.Neighbours())
+    for _ in range(2):
+        open_service(file).close()
+    answer(write(SERVICE.replace('"2026"', '"2027"')))
+    made = acts(file)
+    assert [act for act in made if act[1] != "token made"] == [
+        ("command line", "ledger made", identity),
+        ("command line", "key made", key_fingerprint(read_key(file.key))),
+        ("command line", "account opened", "census"),
+        ("service", "version opened", "census 2026"),
+        ("service", "account found", "ada"),
+        ("service", "version opened", "census 2027"),
+    ]
+    assert len(made) == 7
+
+
+def test_a_start_that_is_refused_is_logged_once_in_words_that_hold_nothing_of_a_record(on_sqlite, tmp_path):
+    file = on_sqlite()
+    initialise(file)
+    answer(file)
+    key = file.key.read_text()
+    file.key.write_text("ab" * 32)
+    for attempt in (open_service, open_service, initialise):
+        with pytest.raises(ServiceError, match="the key of census 2026"):
+            attempt(file)
+    file.key.write_text(key)
+    (tmp_path / "people.csv").write_text(PEOPLE + "secret,0,7\n")
+    with pytest.raises(UnknownLevel, match="column 'sex' holds a value outside its domain"):
+        open_service(file)
+    refused = [act for act in acts(file) if act[1] == "start refused"]
+    assert [(actor, words[:22]) for actor, _, words in refused[:2]] == [
+        ("service", f"the state {str(tmp_path)!r}"[:22]),
+        ("command line", f"the state {str(tmp_path)!r}"[:22]),
+    ]
+    assert refused[2] == ("service", "start refused", "UnknownLevel")
+    assert key.strip() not in str(refused)
+
+
+def test_a_log_in_which_an_entry_was_changed_stops_the_start(on_sqlite, tmp_path):
+    file = on_sqlite()
+    initialise(file)
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as connection, connection:
+        connection.execute("DROP TRIGGER log_delete")
+        connection.execute("DELETE FROM log WHERE number = 2")
+    for attempt in (open_service, initialise):
+        with pytest.raises(ServiceError, match=r"changed entry 2, or has lost it.*Nothing was opened"):
+            attempt(file)
+    assert entries(file) == ()
+
+
+def test_the_log_has_a_copy_where_the_file_names_one(on_sqlite, tmp_path):
+    file = on_sqlite(SERVICE.replace("[ledger]", 'log = "custodian.jsonl"\n[ledger]', 1))
+    assert file.log == tmp_path / "custodian.jsonl"
+    initialise(file)
+    answer(file)
+    lines = [json.loads(line) for line in file.log.read_text().splitlines()]
+    assert [(line["actor"], line["action"], line["object"]) for line in lines] == acts(file)
+    assert lines[-1]["action"] == "version opened"
+
+
+def test_what_was_changed_in_the_folder_of_what_is_kept_is_warned_of_logged_and_made_anew(
+    on_sqlite, tmp_path, caplog
+):
+    file = on_sqlite(SERVICE.replace('"none"', '"shrink"'))
+    initialise(file)
+    first = answer(file)
+    for changed in ("plan-*/plan.json", "tables-*/release/manifest.json"):
+        caplog.clear()
+        (place,) = (tmp_path / "kept").glob(changed)
+        place.write_bytes(place.read_bytes() + b" ")
+        assert answer(file) == first
+        assert str(tmp_path / "kept" / place.relative_to(tmp_path / "kept").parts[0]) in caplog.text
+        actor, action, words = acts(file)[-1]
+        assert (actor, action) == ("service", "kept file made anew")
+        assert words in caplog.text
+    assert len(entries(file)) == 1

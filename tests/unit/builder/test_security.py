@@ -52,7 +52,7 @@ class Door:
         async def asking():
             transport = httpx.ASGITransport(self.app, client=(address, 5000))
             async with httpx.AsyncClient(
-                transport=transport, base_url=given.pop("base", "http://test")
+                transport=transport, base_url=given.pop("base", "http://localhost")
             ) as client:
                 return await client.request(method, path, headers=headers, **given)
 
@@ -212,7 +212,7 @@ def test_every_answer_carries_the_security_headers(file_state, path):
 
 
 def test_a_browser_that_came_by_https_is_told_to_stay_with_it(file_state):
-    answer = Door(file_state).ask("/api/datasets", base="https://test")
+    answer = Door(file_state).ask("/api/datasets", base="https://localhost")
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
@@ -259,7 +259,7 @@ def test_a_body_in_pieces_arrives_whole(file_state):
     assert answer.json() == {"a": [1, 2]}
 
 
-def _served(app, received, **scope):
+def _served(app, received, headers=(), **scope):
     """Return what an application sends when it receives these messages."""
     sent, received = [], list(received)
 
@@ -274,7 +274,7 @@ def _served(app, received, **scope):
         "method": "POST",
         "path": "/echo",
         "query_string": b"",
-        "headers": [],
+        "headers": [(b"host", b"localhost"), *headers],
         "scheme": "http",
     }
     asyncio.run(app({**asked, "client": ("192.0.2.1", 1), **scope}, receive, send))
@@ -329,10 +329,10 @@ def test_an_application_that_fails_is_counted_as_such(file_state):
     door = Door(file_state)
 
     def fail():
-        raise ArithmeticError
+        raise ArithmeticError("the application fails")
 
     door.app.get("/api/custodian/fails")(fail)
-    with pytest.raises(ArithmeticError):
+    with pytest.raises(ArithmeticError, match="the application fails"):
         door.ask("/api/custodian/fails")
     file_state.counter.flush()
     assert [(row.kind, row.status) for row in file_state.usage.read()] == [("custodian", 5)]

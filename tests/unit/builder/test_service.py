@@ -78,5 +78,5 @@ def test_the_labels_of_a_variable_cannot_be_changed_from_outside():
     variable = Variable("Sex", levels=given)
     given["F"] = "Other"
     assert variable.level("F") == "Female"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="does not support item assignment"):
         variable.levels["F"] = "Other"

@@ -97,10 +97,19 @@ def test_the_number_of_keys_has_bounds(modulus):
 
 
 @pytest.mark.parametrize(
-    "law", [{0: "1/2"}, {0: 0.6, 1: 0.6}, {0: 2, 1: -1}, {0.5: 1}, {True: 1}, {0: "half"}, {0: float("nan")}]
+    ("law", "reason"),
+    [
+        ({0: "1/2"}, "add up to 0.5, not to 1"),
+        ({0: 0.6, 1: 0.6}, "add up to 1.2, not to 1"),
+        ({0: 2, 1: -1}, "the offset 1 has a negative probability"),
+        ({0.5: 1}, "an offset is a whole number, not 0.5"),
+        ({True: 1}, "an offset is a whole number, not True"),
+        ({0: "half"}, "a probability must be .* not 'half'"),
+        ({0: float("nan")}, "a probability must be .* not nan"),
+    ],
 )
-def test_a_row_is_a_law_of_whole_offsets(law):
-    with pytest.raises(InvalidNoise):
+def test_a_row_is_a_law_of_whole_offsets(law, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         PTable.from_rows([law], modulus=10)
 
 
@@ -145,8 +154,8 @@ def test_a_law_is_laid_on_the_keys_of_any_size():
 
 def test_a_key_or_a_row_outside_the_table_is_refused():
     ptable = PTable.from_array([[0, 0]])
-    for count, key in ((1, 2), (1, -1), (-1, 0)):
-        with pytest.raises(InvalidPlan):
+    for count, key, what in ((1, 2, "ckey"), (1, -1, "ckey"), (-1, 0, "pcv")):
+        with pytest.raises(InvalidPlan, match=f"a {what} of this ptable lies between 0 and 1"):
             ptable.pvalue(count, key)
     with pytest.raises(InvalidPlan, match="rows 1 to 1"):
         ptable.probabilities(0)
@@ -181,12 +190,16 @@ def test_the_description_tells_the_size_and_not_what_a_key_does():
         ([0, 1], [0, 3], [0, 1]),
         ([0, 2], [0, 1], [0]),
         ([0, 2, 3], [0, 1, 1], [0, 1, 2]),
-        ([0], [], []),
     ],
 )
 def test_runs_that_leave_a_key_out_or_name_it_twice_are_no_table(offsets, starts, pvalues):
-    with pytest.raises(InvalidNoise):
+    with pytest.raises(InvalidNoise, match="begin at key 0, one at least, and the keys of the others ascend"):
         PTable(Runs(np.array(offsets), np.array(starts), np.array(pvalues)), 10)
+
+
+def test_runs_of_no_row_are_no_table():
+    with pytest.raises(InvalidNoise, match="at least one row"):
+        PTable(Runs(np.array([0]), np.array([]), np.array([])), 10)
 
 
 def test_a_run_beyond_the_last_key_is_no_table():

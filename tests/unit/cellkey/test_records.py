@@ -282,5 +282,5 @@ def test_a_wrong_request_is_refused():
         KeyedRecords.from_frame(people_frame(age=[0, "x", b"2"]), DOMAIN, keys=RecordKeys(modulus=256))
     assert refused.value.__context__ is None
     records = KeyedRecords.from_frame(people_frame(), DOMAIN, keys=RecordKeys(modulus=256))
-    with pytest.raises(TooManyCells):
+    with pytest.raises(TooManyCells, match="more than the cap of 5"):
         records.sums(("sex", "age"), max_cells=5)

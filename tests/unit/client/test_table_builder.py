@@ -174,6 +174,20 @@ def test_a_plan_whose_noise_is_too_small_for_its_promise_is_not_believed():
         tb.connect(builder.url).plan("census")
 
 
+def test_a_plan_that_calls_for_more_than_anyone_can_compute_is_refused_by_arithmetic():
+    vast = copy.deepcopy(PLAN.describe())
+    vast["domain"]["attributes"] = [{"name": f"a{i}", "levels": ["x", "y"]} for i in range(60)]
+    vast["workload"] = [{"attributes": [f"a{i}" for i in range(60)], "weight": "1"}]
+
+    class Vast:
+        @staticmethod
+        def describe():
+            return vast
+
+    with service(plan=Vast) as builder, pytest.raises(ServiceUnreachable, match="more cells than are read"):
+        tb.connect(builder.url).plan("census")
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -228,7 +242,7 @@ def test_a_dataset_tells_its_attributes_its_rules_and_its_promise():
     assert found.privacy == tb.ZCDP("1/8")
     assert found.neighbours == tb.Neighbours("add-remove")
     assert (found.method, found.version, found.labels["sex"]) == ("fixed", "2026", "Sex")
-    with pytest.raises(TableRefused):
+    with pytest.raises(TableRefused, match="'sex' and 'year' together"):
         found.universe.refuse(("sex", "year"))
 
 

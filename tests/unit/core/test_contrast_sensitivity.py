@@ -137,3 +137,13 @@ def test_the_published_models_move_less_than_published(name, margins, add_remove
     sets = tb.Workload.parse(margins, domain).closure().margins
     assert contrast_sensitivity(domain, sets, Neighbours("add-remove")).l1 == add_remove
     assert contrast_sensitivity(domain, sets, Neighbours("replace")).l1 == replace
+
+
+def test_a_bound_in_place_of_too_many_rows_is_never_too_small(monkeypatch):
+    domain = Domain({"a": "wxyz", "b": "wxyz"}, [{"a": ["y", "z"], "b": ["y", "z"]}])
+    sets = [("a",), ("b",), ("a", "b")]
+    exact = contrast_sensitivity(domain, sets, Neighbours("add-remove"))
+    monkeypatch.setattr(module, "_MOST_CELLS", 1)
+    bounded = contrast_sensitivity(domain, sets, Neighbours("add-remove"))
+    assert bounded.l2_squared > exact.l2_squared
+    assert bounded.l1 == exact.l1

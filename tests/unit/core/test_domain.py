@@ -142,9 +142,15 @@ def test_levels_that_cannot_be_are_refused(levels):
         Domain({"a": levels})
 
 
-@pytest.mark.parametrize("name", ["", " a", "a ", "a\tb", "[a]", "a,b", 'a"b', 3, None])
-def test_names_that_cannot_be_written_in_a_workload_are_refused(name):
-    with pytest.raises(InvalidDomain):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        *((name, "printable text without outer spaces") for name in ("", " a", "a ", "a\tb", 3, None)),
+        *((name, "no brackets, commas or double quotes") for name in ("[a]", "a,b", 'a"b')),
+    ],
+)
+def test_names_that_cannot_be_written_in_a_workload_are_refused(name, reason):
+    with pytest.raises(InvalidDomain, match=reason):
         Domain({name: "xy"})
 
 
@@ -161,10 +167,18 @@ def test_levels_that_are_not_a_list_are_refused(levels):
 
 
 @pytest.mark.parametrize(
-    "zero", [{}, "a", None, {"a": []}, {"a": "z"}, {"q": "x"}, {"a": ["x", "z"]}, {"a": True}]
+    ("zero", "reason"),
+    [
+        *((zero, "a structural zero is a mapping") for zero in ({}, "a", None)),
+        ({"a": []}, "names no level of attribute 'a'"),
+        ({"a": "z"}, "no level 'z'"),
+        ({"q": "x"}, "no attribute 'q'"),
+        ({"a": ["x", "z"]}, "no level 'z'"),
+        ({"a": True}, "no level True"),
+    ],
 )
-def test_structural_zeros_that_cannot_be_are_refused(zero):
-    with pytest.raises(InvalidDomain):
+def test_structural_zeros_that_cannot_be_are_refused(zero, reason):
+    with pytest.raises(InvalidDomain, match=reason):
         Domain({"a": "xy", "b": "xy"}, [zero])
 
 
@@ -221,40 +235,49 @@ def test_a_margin_in_another_order_is_answered_in_that_order_or_refused():
     assert np.array_equal(impossible, domain.impossible(("a", "b")).T)
 
 
+NOT_OURS = "not the description of a domain that Tabulary writes"
+
+
 @pytest.mark.parametrize(
-    "description",
+    ("description", "reason"),
     [
-        None,
-        [],
-        "domain",
-        {},
-        {"attributes": []},
-        {"attributes": {}, "structural_zeros": []},
-        {"attributes": [], "structural_zeros": [], "more": 1},
-        {"attributes": ["a"], "structural_zeros": []},
-        {"attributes": [{"name": 3, "levels": ["x"]}], "structural_zeros": []},
-        {"attributes": [{"name": "a", "levels": ["x"]}] * 2, "structural_zeros": []},
-        {"attributes": [{"name": "a", "levels": ["x", "x"]}], "structural_zeros": []},
-        {"attributes": [{"name": "a", "levels": ["x"]}], "structural_zeros": [{"b": ["x"]}]},
+        (None, NOT_OURS),
+        ([], NOT_OURS),
+        ("domain", NOT_OURS),
+        ({}, NOT_OURS),
+        ({"attributes": []}, NOT_OURS),
+        ({"attributes": {}, "structural_zeros": []}, NOT_OURS),
+        ({"attributes": [], "structural_zeros": [], "more": 1}, NOT_OURS),
+        ({"attributes": ["a"], "structural_zeros": []}, NOT_OURS),
+        ({"attributes": [{"name": 3, "levels": ["x"]}], "structural_zeros": []}, NOT_OURS),
+        ({"attributes": [{"name": "a", "levels": ["x"]}] * 2, "structural_zeros": []}, NOT_OURS),
+        ({"attributes": [{"name": "a", "levels": ["x", "x"]}], "structural_zeros": []}, "'x' twice"),
+        (
+            {"attributes": [{"name": "a", "levels": ["x"]}], "structural_zeros": [{"b": ["x"]}]},
+            "attribute 'b'",
+        ),
     ],
 )
-def test_a_description_that_tabulary_did_not_write_is_refused(description):
-    with pytest.raises(InvalidDomain):
+def test_a_description_that_tabulary_did_not_write_is_refused(description, reason):
+    with pytest.raises(InvalidDomain, match=reason):
         Domain.from_description(description)
 
 
 @pytest.mark.parametrize(
-    "description",
+    ("description", "reason"),
     [
-        {"attributes": [{"name": "a"}], "structural_zeros": []},
-        {"attributes": [{"name": "a", "levels": 5}], "structural_zeros": []},
-        {"attributes": [{"name": "a", "levels": "xy"}], "structural_zeros": []},
-        {"attributes": [{"name": "a", "levels": ["x"], "more": 1}], "structural_zeros": []},
-        {"attributes": [{"name": "a", "levels": ["x", "y"]}], "structural_zeros": [{"a": None}]},
+        ({"attributes": [{"name": "a"}], "structural_zeros": []}, NOT_OURS),
+        ({"attributes": [{"name": "a", "levels": 5}], "structural_zeros": []}, NOT_OURS),
+        ({"attributes": [{"name": "a", "levels": "xy"}], "structural_zeros": []}, NOT_OURS),
+        ({"attributes": [{"name": "a", "levels": ["x"], "more": 1}], "structural_zeros": []}, NOT_OURS),
+        (
+            {"attributes": [{"name": "a", "levels": ["x", "y"]}], "structural_zeros": [{"a": None}]},
+            "one level or a list of them",
+        ),
     ],
 )
-def test_a_description_with_a_damaged_attribute_is_refused(description):
-    with pytest.raises(InvalidDomain):
+def test_a_description_with_a_damaged_attribute_is_refused(description, reason):
+    with pytest.raises(InvalidDomain, match=reason):
         Domain.from_description(description)
 
 

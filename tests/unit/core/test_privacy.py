@@ -155,27 +155,30 @@ def test_a_description_gives_the_parameter_back(privacy):
     assert privacy_from_description(describe_privacy(privacy)) == privacy
 
 
+NOT_OURS = "not the description of a privacy parameter that Tabulary writes"
+
+
 @pytest.mark.parametrize(
-    "description",
+    ("description", "reason"),
     [
-        None,
-        [],
-        "pure-dp",
-        {},
-        {"kind": "pure-dp"},
-        {"kind": "renyi", "epsilon": "1"},
-        {"kind": "pure-dp", "epsilon": 1},
-        {"kind": "pure-dp", "epsilon": "1", "delta": "1/10"},
-        {"kind": "approx-dp", "epsilon": "1"},
-        {"kind": "approx-dp", "epsilon": "1", "delta": "2"},
-        {"kind": "pure-dp", "epsilon": "0"},
-        {"kind": "pure-dp", "epsilon": "nan"},
-        {"kind": "zcdp", "rho": "1/8", "note": "x"},
-        {"kind": "zcdp", "epsilon": "1"},
+        (None, NOT_OURS),
+        ([], NOT_OURS),
+        ("pure-dp", NOT_OURS),
+        ({}, NOT_OURS),
+        ({"kind": "pure-dp"}, NOT_OURS),
+        ({"kind": "renyi", "epsilon": "1"}, NOT_OURS),
+        ({"kind": "pure-dp", "epsilon": 1}, NOT_OURS),
+        ({"kind": "pure-dp", "epsilon": "1", "delta": "1/10"}, NOT_OURS),
+        ({"kind": "approx-dp", "epsilon": "1"}, NOT_OURS),
+        ({"kind": "approx-dp", "epsilon": "1", "delta": "2"}, "delta must be below 1"),
+        ({"kind": "pure-dp", "epsilon": "0"}, "epsilon must be positive"),
+        ({"kind": "pure-dp", "epsilon": "nan"}, "epsilon must be a whole number, .* not 'nan'"),
+        ({"kind": "zcdp", "rho": "1/8", "note": "x"}, NOT_OURS),
+        ({"kind": "zcdp", "epsilon": "1"}, NOT_OURS),
     ],
 )
-def test_a_description_that_tabulary_did_not_write_is_refused(description):
-    with pytest.raises(InvalidPrivacy):
+def test_a_description_that_tabulary_did_not_write_is_refused(description, reason):
+    with pytest.raises(InvalidPrivacy, match=reason):
         privacy_from_description(description)
 
 
@@ -309,10 +312,10 @@ def test_a_gaussian_delta_too_small_for_a_float_is_not_rounded_down(epsilon, rho
     ],
 )
 def test_parameters_beyond_the_floats_are_refused(convert):
-    with pytest.raises(InvalidPrivacy):
+    with pytest.raises(InvalidPrivacy, match="beyond all bounds"):
         convert()
 
 
 def test_what_is_not_a_privacy_parameter_does_not_compose():
-    with pytest.raises(InvalidPrivacy):
+    with pytest.raises(InvalidPrivacy, match="a composition has parts such as"):
         compose([PureDP(1), 1])

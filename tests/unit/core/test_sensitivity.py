@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tabulary.core import sensitivity
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import Neighbours
 from tabulary.core.sensitivity import margin_sensitivity
@@ -117,11 +118,35 @@ def test_where_pairs_are_too_many_to_compare_the_bound_is_never_too_small():
 @pytest.mark.parametrize("scales", ["scales", "squared_scales"])
 def test_scales_that_do_not_match_the_margins_are_refused(relation, scales):
     margins = [("A",), ("B",)]
-    with pytest.raises((PublicError, ValueError)):
+    with pytest.raises(PublicError, match="2 margins need as many positive scales"):
         margin_sensitivity(Domain({"A": "xy", "B": "xy"}), margins, near(relation), **{scales: [Fraction(1)]})
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_a_margin_with_an_unknown_attribute_is_refused(relation):
-    with pytest.raises(PublicError):
+    with pytest.raises(PublicError, match="no attribute 'Q'"):
         margin_sensitivity(Domain({"A": "xy"}), [("Q",)], near(relation))
+
+
+def stars(groups):
+    """Groups of three attributes of which at most one is not at its first level: no two cells differ in all."""
+    levels = {f"{g}{a}": "xyz" for g in range(groups) for a in "abc"}
+    pairs = [(f"{g}{a}", f"{g}{b}") for g in range(groups) for a, b in ("ab", "ac", "bc")]
+    return Domain(levels, [{one: ["y", "z"], other: ["y", "z"]} for one, other in pairs])
+
+
+def test_groups_that_are_not_told_apart_give_a_sensitivity_that_is_never_too_small(monkeypatch):
+    domain = stars(3)
+    margins = [(a,) for a in domain.attributes]
+    exact = margin_sensitivity(domain, margins, Neighbours("replace"))
+    monkeypatch.setattr(sensitivity, "_MOST_PATTERNS", 4)
+    bounded = margin_sensitivity(domain, margins, Neighbours("replace"))
+    assert exact.l1 == 12
+    assert exact.l1 < bounded.l1 <= 18
+    assert exact.l2_squared < bounded.l2_squared <= 18
+
+
+def test_however_many_groups_of_structural_zeros_there_are_not_all_combinations_are_tried():
+    domain = stars(40)
+    found = margin_sensitivity(domain, [(a,) for a in domain.attributes], Neighbours("replace"))
+    assert 160 <= found.l1 <= 240

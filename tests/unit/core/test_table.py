@@ -147,23 +147,23 @@ def test_a_wrong_shape_is_refused_with_both_shapes(shape):
 
 
 @pytest.mark.parametrize(
-    "counts",
+    ("counts", "reason"),
     [
-        [["1"] * 3] * 2,
-        [[True] * 3] * 2,
-        [[None] * 3] * 2,
-        [[1j] * 3] * 2,
-        [[2**70] * 3] * 2,
-        np.full((2, 3), 2**63, dtype=np.uint64),
+        ([["1"] * 3] * 2, "not <U1"),
+        ([[True] * 3] * 2, "not bool"),
+        ([[None] * 3] * 2, "not object"),
+        ([[1j] * 3] * 2, "not complex128"),
+        ([[2**70] * 3] * 2, "not object"),
+        (np.full((2, 3), 2**63, dtype=np.uint64), "a count does not fit 64 bits"),
     ],
 )
-def test_cells_that_are_not_64_bit_numbers_are_refused(counts):
-    with pytest.raises(InvalidTable):
+def test_cells_that_are_not_64_bit_numbers_are_refused(counts, reason):
+    with pytest.raises(InvalidTable, match=reason):
         Table(SMALL, counts)
 
 
 def test_a_ragged_list_is_refused():
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="these rows are of different lengths"):
         Table(SMALL, [[1, 2, 3], [4]])
 
 

@@ -86,16 +86,21 @@ def test_empty_brackets_are_the_total():
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "AB", "[AB", "AB]", "[A]B", "[[A]]", "[A][", "A][B", None, 3, b"[A]"]
+    ("text", "reason"),
+    [
+        *((text, "needs at least one margin") for text in ("", " ")),
+        *((text, "write each in brackets") for text in ("AB", "[AB", "AB]", "[A]B", "[[A]]", "[A][", "A][B")),
+        *((text, "write each in brackets") for text in (None, 3, b"[A]")),
+    ],
 )
-def test_text_that_cannot_be_read_is_refused(text):
-    with pytest.raises(InvalidWorkload):
+def test_text_that_cannot_be_read_is_refused(text, reason):
+    with pytest.raises(InvalidWorkload, match=reason):
         Workload.parse(text, LETTERS)
 
 
 @pytest.mark.parametrize("text", ['["A]', '[A"]', '["A" "]', '[""]'])
 def test_text_with_a_stray_quote_is_refused(text):
-    with pytest.raises(InvalidWorkload):
+    with pytest.raises(InvalidWorkload, match="a quote is open, or a name empty"):
         Workload.parse(text, LETTERS)
 
 

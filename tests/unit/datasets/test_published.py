@@ -51,7 +51,7 @@ def test_a_description_cannot_be_changed(name):
     about = datasets.describe(name)
     with pytest.raises(FrozenInstanceError):
         about.source = "elsewhere"
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="does not support item assignment"):
         about.meanings["A"] = "something else"
 
 
@@ -104,5 +104,5 @@ def test_a_dataset_goes_from_process_to_process(name):
     after = pickle.loads(pickle.dumps(before))
     assert after.meanings == before.meanings
     assert after.table.counts.tolist() == before.table.counts.tolist()
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="does not support item assignment"):
         after.meanings["A"] = "something else"

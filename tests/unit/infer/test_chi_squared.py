@@ -65,7 +65,7 @@ def test_with_no_degrees_of_freedom_nothing_but_zero_can_occur():
 
 @pytest.mark.parametrize(("statistic", "degrees"), [(math.nan, 3), (1.0, -1), (1.0, math.nan)])
 def test_what_is_no_law_is_refused(statistic, degrees):
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="a finite number of degrees of freedom"):
         upper_tail(statistic, degrees)
 
 

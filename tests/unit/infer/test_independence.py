@@ -286,9 +286,16 @@ def test_a_table_without_a_word_on_its_noise_is_refused():
         independence(table_of([[1, 2], [3, 4]]))
 
 
-@pytest.mark.parametrize("options", [{"method": "exact"}, {"statistic": "x3"}, {"statistic": "x2"}])
-def test_an_unknown_option_is_refused(options):
-    with pytest.raises(InvalidPlan):
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method": "exact"}, "the methods of a test are .* not 'exact'"),
+        ({"statistic": "x3"}, "the statistic is 'g2', or 'x2' with"),
+        ({"statistic": "x2"}, "the statistic is 'g2', or 'x2' with"),
+    ],
+)
+def test_an_unknown_option_is_refused(options, reason):
+    with pytest.raises(InvalidPlan, match=reason):
         independence(table_of([[1, 2], [3, 4]]), noise=DiscreteLaplace(1), **options)
 
 

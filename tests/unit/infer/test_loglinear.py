@@ -158,7 +158,7 @@ def test_wrong_requests_are_refused_before_anything_is_fitted():
     table = Table(Domain({"A": "xy", "B": "xy"}), [[1, 2], [3, 4]])
     with pytest.raises(InvalidPlan, match="Nothing was fitted"):
         loglinear(table, "[A][B]", method="exact")
-    with pytest.raises(InvalidWorkload):
+    with pytest.raises(InvalidWorkload, match="no attribute 'C'"):
         loglinear(table, "[A][C]")
 
 

@@ -83,9 +83,19 @@ def test_a_model_does_not_depend_on_how_it_is_written():
     assert str(model) == "[AB][BC]"
 
 
-@pytest.mark.parametrize("wrong", ["AB", "[AX]", "[AA]", 3, [("A", "X")], "[A][A]"])
-def test_what_is_not_a_model_of_the_table_is_refused(wrong):
-    with pytest.raises(InvalidWorkload):
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("AB", "write each in brackets"),
+        ("[AX]", "no attribute 'X'"),
+        ("[AA]", "attribute 'A' twice"),
+        (3, "a log-linear model is written as its margins"),
+        ([("A", "X")], "no attribute 'X'"),
+        ("[A][A]", r"the margin \[A\] twice"),
+    ],
+)
+def test_what_is_not_a_model_of_the_table_is_refused(wrong, reason):
+    with pytest.raises(InvalidWorkload, match=reason):
         LogLinearModel.parse(wrong, Domain({"A": "xy", "B": "xy"}))
 
 

@@ -108,7 +108,7 @@ def test_a_released_table_takes_no_other_noise(counts):
 def test_a_law_may_be_given_as_a_law_a_perturbation_or_a_description():
     assert law_given(Laplace("1/2")) == law_given({"family": "discrete-laplace", "scale": "2"})
     assert law_given(DiscreteGaussian(4)) == DiscreteGaussian(4)
-    with pytest.raises(InvalidNoise):
+    with pytest.raises(InvalidNoise, match="a law on the integers, not str"):
         law_given("laplace")
 
 
@@ -128,10 +128,16 @@ def test_what_cannot_be_drawn_is_refused():
 
 
 @pytest.mark.parametrize(
-    "covariance", [np.eye(3), [[1.0, 2.0], [0.0, 1.0]], [[-1.0, 0], [0, 1]], [[np.nan, 0], [0, 1]]]
+    ("covariance", "reason"),
+    [
+        (np.eye(3), "a table of 2 × 2 numbers"),
+        ([[1.0, 2.0], [0.0, 1.0]], "A covariance is symmetric"),
+        ([[-1.0, 0], [0, 1]], "no variance in it is negative"),
+        ([[np.nan, 0], [0, 1]], "a table of 2 × 2 numbers"),
+    ],
 )
-def test_what_is_no_covariance_of_two_cells_is_refused(covariance):
-    with pytest.raises(InvalidNoise):
+def test_what_is_no_covariance_of_two_cells_is_refused(covariance, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         CorrelatedNoise(np.array(covariance), (2,))
 
 

@@ -51,5 +51,5 @@ def test_amounts_of_different_accounts_do_not_mix():
 
 @pytest.mark.parametrize("text", ["", "3/4", "[]", '{"sigma": "1"}', '{"rho": "1/0"}', '{"rho": [1]}'])
 def test_text_that_is_no_amount_is_unsound(text):
-    with pytest.raises(Unsound):
+    with pytest.raises(Unsound, match="an amount that cannot be read"):
         Amount.from_text(text)

@@ -52,10 +52,11 @@ def files_no_longer_than(size):
 
 def test_a_full_disk_takes_no_debit_and_leaves_the_ledger_sound(path, ledger, census):
     pay(census)
-    with files_no_longer_than(Path(f"{path}-wal").stat().st_size), pytest.raises(LedgerError) as refusal:
+    with (
+        files_no_longer_than(Path(f"{path}-wal").stat().st_size),
+        pytest.raises(LedgerError, match=r"the disk of the ledger .* Nothing was measured") as refusal,
+    ):
         pay(census)
-    assert "disk of the ledger" in str(refusal.value)
-    assert "Nothing was measured" in str(refusal.value)
     assert "INSERT" not in str(refusal.value)
     ledger.check()
     assert len(census.entries()) == 1

@@ -72,12 +72,12 @@ def test_a_debit_that_fails_half_way_leaves_no_trace(ledger, census, monkeypatch
     before = ledger.head()
 
     def fail(row):
-        raise ZeroDivisionError
+        raise ZeroDivisionError("half way")
 
     with monkeypatch.context() as patched:
         # By then the entry and the head are written, and only the commit is missing.
         patched.setattr("tabulary.ledger.rows.entry_of", fail)
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(ZeroDivisionError, match="half way"):
             pay(census)
     assert ledger.head() == before
     assert pay(census).number == 1

@@ -68,13 +68,13 @@ def test_a_failure_between_two_entries_takes_both_back(ledger, survey, ann, monk
 
     def fail_at_the_second(*arguments, **options):
         if written:
-            raise ZeroDivisionError
+            raise ZeroDivisionError("at the second")
         written.append(append(*arguments, **options))
         return written[0]
 
     append, before = account.append_entry, ledger.head()
     monkeypatch.setattr(account, "append_entry", fail_at_the_second)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError, match="at the second"):
         ask(ledger, [survey, ann])
     assert len(written) == 1
     assert ledger.head() == before

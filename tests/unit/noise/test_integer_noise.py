@@ -52,28 +52,31 @@ def test_a_parameter_is_the_fraction_its_writer_meant(family, given_value, meant
     assert hash(noise) == hash(family(meant))
 
 
+NO_NUMBER = "must be a whole number, a decimal such as 0.5 or a fraction"
+
+
 @every_family
 @pytest.mark.parametrize(
-    "value",
+    ("value", "reason"),
     [
-        0,
-        -1,
-        "-1/2",
-        float("nan"),
-        float("inf"),
-        True,
-        None,
-        "",
-        "one",
-        "1/0",
-        [1],
-        10**40,
-        Fraction(1, 10**40),
+        (0, "must be positive"),
+        (-1, "must be positive"),
+        ("-1/2", "must be positive"),
+        (float("nan"), NO_NUMBER),
+        (float("inf"), NO_NUMBER),
+        (True, NO_NUMBER),
+        (None, NO_NUMBER),
+        ("", NO_NUMBER),
+        ("one", NO_NUMBER),
+        ("1/0", NO_NUMBER),
+        ([1], NO_NUMBER),
+        (10**40, "must lie between"),
+        (Fraction(1, 10**40), "must lie between"),
     ],
     ids=repr,
 )
-def test_a_parameter_that_cannot_be_is_refused(family, value):
-    with pytest.raises(InvalidNoise):
+def test_a_parameter_that_cannot_be_is_refused(family, value, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         family(value)
 
 
@@ -99,7 +102,7 @@ def test_a_sample_has_the_size_that_was_asked_for(noise):
 @every_size
 @pytest.mark.parametrize("size", [-1, (2, -1), True, (2.0,), "3"], ids=repr)
 def test_a_size_that_cannot_be_is_refused(noise, size):
-    with pytest.raises(InvalidNoise):
+    with pytest.raises(InvalidNoise, match="The size of a sample must be non-negative whole numbers"):
         noise.sample(size, SeededEntropy(1))
 
 
@@ -273,29 +276,32 @@ def test_a_description_survives_json_and_comes_back_as_the_same_noise(noise):
     assert noise_from_description(description) == noise
 
 
+NOT_EXACT = "must be an exact fraction such as '3/2'"
+
+
 @pytest.mark.parametrize(
-    "description",
+    ("description", "reason"),
     [
-        {},
-        {"family": "discrete-laplace"},
-        {"scale": "105"},
-        {"family": "laplace", "scale": "105"},
-        {"family": ["discrete-laplace"], "scale": "105"},
-        {"family": "discrete-laplace", "scale": "105", "seed": "1"},
-        {"family": "discrete-laplace", "variance_parameter": "105"},
-        {"family": "discrete-laplace", "scale": 105},
-        {"family": "discrete-laplace", "scale": "1e999999999"},
-        {"family": "discrete-laplace", "scale": "1/0"},
-        {"family": "discrete-laplace", "scale": "-1"},
-        {"family": "discrete-laplace", "scale": "0"},
-        {"family": "discrete-gaussian", "variance_parameter": "nan"},
-        {"family": "discrete-gaussian", "variance_parameter": "1600 "},
-        {"family": "rounded-gaussian", "scale": "1600"},
-        "discrete-laplace",
-        None,
+        ({}, "family None is unknown"),
+        ({"family": "discrete-laplace"}, "is described by the keys"),
+        ({"scale": "105"}, "family None is unknown"),
+        ({"family": "laplace", "scale": "105"}, "family 'laplace' is unknown"),
+        ({"family": ["discrete-laplace"], "scale": "105"}, r"family \['discrete-laplace'\] is unknown"),
+        ({"family": "discrete-laplace", "scale": "105", "seed": "1"}, "is described by the keys"),
+        ({"family": "discrete-laplace", "variance_parameter": "105"}, "is described by the keys"),
+        ({"family": "discrete-laplace", "scale": 105}, NOT_EXACT),
+        ({"family": "discrete-laplace", "scale": "1e999999999"}, NOT_EXACT),
+        ({"family": "discrete-laplace", "scale": "1/0"}, NOT_EXACT),
+        ({"family": "discrete-laplace", "scale": "-1"}, NOT_EXACT),
+        ({"family": "discrete-laplace", "scale": "0"}, "scale must be positive"),
+        ({"family": "discrete-gaussian", "variance_parameter": "nan"}, NOT_EXACT),
+        ({"family": "discrete-gaussian", "variance_parameter": "1600 "}, NOT_EXACT),
+        ({"family": "rounded-gaussian", "scale": "1600"}, "is described by the keys"),
+        ("discrete-laplace", "must be a mapping, not a str"),
+        (None, "must be a mapping, not a NoneType"),
     ],
     ids=repr,
 )
-def test_a_description_that_is_not_understood_is_refused(description):
-    with pytest.raises(InvalidNoise):
+def test_a_description_that_is_not_understood_is_refused(description, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         noise_from_description(description)

@@ -279,7 +279,7 @@ def test_a_sample_has_the_size_that_was_asked_for(rate, centre):
         drawn = law.sample(size, SeededEntropy(1))
         assert drawn.shape == shape
         assert drawn.dtype == np.int64
-    with pytest.raises(InvalidNoise):
+    with pytest.raises(InvalidNoise, match="The size of a sample must be non-negative whole numbers"):
         law.sample(-1, SeededEntropy(1))
 
 
@@ -371,20 +371,20 @@ def test_a_law_that_replaces_counts_is_no_noise_that_a_plan_could_add():
 
 
 @pytest.mark.parametrize(
-    "description",
+    ("description", "reason"),
     [
-        {},
-        {"family": "square-root-laplace"},
-        {"family": "discrete-laplace", "scale": "4"},
-        {"family": "square-root-laplace", "rate": "1/4", "centre": "3"},
-        {"family": "square-root-laplace", "rate": 0.25},
-        {"family": "square-root-laplace", "rate": "0.25"},
-        {"family": "square-root-laplace", "rate": "0"},
-        {"family": "square-root-laplace", "rate": "1e9"},
-        None,
+        ({}, "family None is unknown"),
+        ({"family": "square-root-laplace"}, "is described by the keys"),
+        ({"family": "discrete-laplace", "scale": "4"}, "family 'discrete-laplace' is unknown"),
+        ({"family": "square-root-laplace", "rate": "1/4", "centre": "3"}, "is described by the keys"),
+        ({"family": "square-root-laplace", "rate": 0.25}, "must be an exact fraction"),
+        ({"family": "square-root-laplace", "rate": "0.25"}, "must be an exact fraction"),
+        ({"family": "square-root-laplace", "rate": "0"}, "must lie between"),
+        ({"family": "square-root-laplace", "rate": "1e9"}, "must be an exact fraction"),
+        (None, "must be a mapping, not a NoneType"),
     ],
     ids=repr,
 )
-def test_a_description_that_is_not_understood_is_refused(description):
-    with pytest.raises(InvalidNoise):
+def test_a_description_that_is_not_understood_is_refused(description, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         law_from_description(description, centre=3)

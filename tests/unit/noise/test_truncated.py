@@ -186,9 +186,18 @@ def test_only_laplace_and_gaussian_noise_can_be_cut(law):
 
 
 @every_noise
-@pytest.mark.parametrize("ask", [(0.0, 1), (1.0, 1), (0.95, 0), (0.95, 1.5), (1 - 1e-12, 2)])
-def test_a_half_width_that_cannot_be_told_is_refused(noise, ask):
-    with pytest.raises(InvalidNoise):
+@pytest.mark.parametrize(
+    ("ask", "reason"),
+    [
+        ((0.0, 1), "strictly between 0 and 1, not 0.0"),
+        ((1.0, 1), "strictly between 0 and 1, not 1.0"),
+        ((0.95, 0), "a positive whole number, not 0"),
+        ((0.95, 1.5), "a positive whole number, not 1.5"),
+        ((1 - 1e-12, 2), "known up to a confidence of 1 - 1e-10"),
+    ],
+)
+def test_a_half_width_that_cannot_be_told_is_refused(noise, ask, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         noise.half_width(*ask)
 
 

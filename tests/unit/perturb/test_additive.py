@@ -144,9 +144,16 @@ def test_a_tiny_epsilon_still_tells_what_has_a_closed_form():
 
 
 @pytest.mark.parametrize("family", [Laplace, Normal])
-@pytest.mark.parametrize("epsilon", [0, -1, "-1/2", float("nan"), float("inf"), None, True, "one", [1]])
-def test_an_epsilon_that_cannot_be_is_refused(family, epsilon):
-    with pytest.raises(InvalidPrivacy):
+@pytest.mark.parametrize(
+    ("epsilon", "reason"),
+    [
+        *((epsilon, "epsilon must be positive") for epsilon in (0, -1, "-1/2")),
+        *((epsilon, "epsilon must be a whole number") for epsilon in (float("nan"), float("inf"))),
+        *((epsilon, "epsilon must be a whole number") for epsilon in (None, True, "one", [1])),
+    ],
+)
+def test_an_epsilon_that_cannot_be_is_refused(family, epsilon, reason):
+    with pytest.raises(InvalidPrivacy, match=reason):
         family(epsilon, 7)
 
 

@@ -116,5 +116,5 @@ def test_what_is_no_law_is_refused(pmf, words):
 
 @pytest.mark.parametrize("pmf", [None, 3, 0.5, "{0: 1}"])
 def test_what_is_no_mapping_at_all_is_refused(pmf):
-    with pytest.raises(InvalidNoise):
+    with pytest.raises(InvalidNoise, match="a mapping from offsets to probabilities"):
         Custom(pmf)

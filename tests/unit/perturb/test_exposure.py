@@ -122,9 +122,15 @@ def test_what_a_row_leaves_out_counts_in_full():
 
 
 @every_law
-@pytest.mark.parametrize("epsilon", [-1, "-1/1000", float("nan"), None, "much", True])
-def test_an_epsilon_that_cannot_be_is_refused(law, epsilon):
-    with pytest.raises(InvalidPrivacy):
+@pytest.mark.parametrize(
+    ("epsilon", "reason"),
+    [
+        *((epsilon, "epsilon must not be negative") for epsilon in (-1, "-1/1000")),
+        *((epsilon, "epsilon must be a whole number") for epsilon in (float("nan"), None, "much", True)),
+    ],
+)
+def test_an_epsilon_that_cannot_be_is_refused(law, epsilon, reason):
+    with pytest.raises(InvalidPrivacy, match=reason):
         law.delta_at(epsilon)
 
 

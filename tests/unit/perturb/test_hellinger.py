@@ -238,16 +238,22 @@ def test_an_epsilon_that_cannot_be_listed_or_hides_nothing_is_refused(epsilon):
         Hellinger(epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "one", None, True])
-def test_what_is_no_epsilon_is_refused(epsilon):
-    with pytest.raises(InvalidPrivacy):
+@pytest.mark.parametrize(
+    ("epsilon", "reason"),
+    [
+        *((epsilon, "epsilon must be positive") for epsilon in (0, -1)),
+        *((epsilon, "epsilon must be a whole number") for epsilon in (math.nan, math.inf, "one", None, True)),
+    ],
+)
+def test_what_is_no_epsilon_is_refused(epsilon, reason):
+    with pytest.raises(InvalidPrivacy, match=reason):
         Hellinger(epsilon)
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, True, None])
 def test_what_is_no_count_is_refused(count):
     for of in (Hellinger(1).bias, Hellinger(1).variance, Hellinger(1).entropy):
-        with pytest.raises(InvalidTable):
+        with pytest.raises(InvalidTable, match="a whole number, and not negative"):
             of(count)
 
 

@@ -219,7 +219,7 @@ def test_an_unknown_loss_is_refused(law, loss):
 @every_law
 @pytest.mark.parametrize("counts", [-1, [3, -1], 2.5, [1.0], float("nan"), ["3"], None, True, [True]])
 def test_losses_are_of_whole_counts_that_are_not_negative(law, counts):
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="whole numbers, and none of them is negative"):
         law.expected_loss("l1", counts)
 
 
@@ -227,5 +227,5 @@ def test_losses_are_of_whole_counts_that_are_not_negative(law, counts):
 @pytest.mark.parametrize("count", [-1, 1.0, float("nan"), "1", None, True])
 def test_rows_are_of_whole_counts_that_are_not_negative(law, count):
     for ask in (law.entropy, lambda a: law.transition(a, 3), lambda a: law.bias(a, minimum=0)):
-        with pytest.raises(InvalidTable):
+        with pytest.raises(InvalidTable, match="a whole number, and not negative"):
             ask(count)

@@ -61,7 +61,7 @@ def test_tables_come_in_the_order_of_asking_and_by_any_order_of_their_attributes
     assert len(made) == 3
     assert (made["age", "sex"].counts == made["sex", "age"].counts.T).all()
     for unknown in ("age", ("sex", "job"), ("nothing",), ()):
-        with pytest.raises(UnknownMargin):
+        with pytest.raises(UnknownMargin, match=r"holds no table on \["):
             made[unknown]
 
 
@@ -211,51 +211,72 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
     with pytest.raises(InvalidTable, match="different domains"):
         tables.apply(tb.datasets.load("rochdale"))
     for counts in (COUNTS + 0.5, COUNTS - 1):
-        with pytest.raises(InvalidTable):
+        with pytest.raises(InvalidTable, match="whole numbers, none of them negative"):
             tables.apply(tb.Table(PEOPLE, counts))
 
 
 @pytest.mark.parametrize(
-    ("work", "options", "error"),
+    ("work", "options", "error", "reason"),
     [
-        (LIST, {}, InvalidPlan),
-        (LIST, {"epsilon": 1, "epsilons": {}}, InvalidPlan),
-        (LIST, {"epsilon": 0}, InvalidPrivacy),
-        (LIST, {"epsilons": {"job": 1}}, InvalidPlan),
-        ("[job]", {"epsilons": {"job": 1, "age": 1}}, InvalidPlan),
-        ("[job]", {"epsilons": {"nothing": 1}}, PublicError),
-        ("[job]", {"epsilons": {"job": 0}}, InvalidPrivacy),
-        ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidPlan),
-        ("[job]", {"epsilon": 1, "bound": 0}, InvalidNoise),
-        ("[job]", {"epsilon": 1, "family": Normal}, InvalidNoise),
-        ("[job]", {"epsilon": 1, "family": PerturbedTable}, InvalidNoise),
-        ("[job]", {"epsilon": 1, "sensitivity": 0}, InvalidNoise),
-        ("[job]", {"epsilon": 1, "sensitivity": 1.5}, InvalidNoise),
-        ("[job]", {"epsilon": 1, "unit": 0}, InvalidPlan),
-        ("[job]", {"epsilon": 1, "neighbours": "near"}, InvalidPrivacy),
-        ("[job]", {"epsilon": 1, "neighbours": tb.Neighbours("replace", 2)}, InvalidPlan),
-        ("[job]", {"epsilon": 1, "neighbours": tb.Neighbours("replace", sensitive=("job",))}, InvalidPlan),
-        ("[job][]", {"epsilon": 1, "neighbours": "replace"}, InvalidPlan),
-        ("[job][job]", {"epsilon": 1}, InvalidWorkload),
-        (3, {"epsilon": 1}, InvalidWorkload),
-        (tb.Workload.parse("[A]", tb.datasets.load("rochdale").domain), {"epsilon": 1}, InvalidWorkload),
+        (LIST, {}, InvalidPlan, "as epsilon, for the whole list, or as epsilons"),
+        (LIST, {"epsilon": 1, "epsilons": {}}, InvalidPlan, "as epsilon, for the whole list, or as epsilons"),
+        (LIST, {"epsilon": 0}, InvalidPrivacy, "epsilon must be positive"),
+        (LIST, {"epsilons": {"job": 1}}, InvalidPlan, "no ε is given for"),
+        ("[job]", {"epsilons": {"job": 1, "age": 1}}, InvalidPlan, "which is not in the list"),
+        ("[job]", {"epsilons": {"nothing": 1}}, PublicError, "no attribute 'nothing'"),
+        ("[job]", {"epsilons": {"job": 0}}, InvalidPrivacy, "epsilon must be positive"),
+        ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidPlan, "a bound is given for"),
+        ("[job]", {"epsilon": 1, "bound": 0}, InvalidNoise, "The bound of a noise must be a positive"),
+        ("[job]", {"epsilon": 1, "family": Normal}, InvalidNoise, "needs a bound"),
+        ("[job]", {"epsilon": 1, "family": PerturbedTable}, InvalidNoise, "families of a list of tables are"),
+        ("[job]", {"epsilon": 1, "sensitivity": 0}, InvalidNoise, "The sensitivity of a count"),
+        ("[job]", {"epsilon": 1, "sensitivity": 1.5}, InvalidNoise, "The sensitivity of a count"),
+        ("[job]", {"epsilon": 1, "unit": 0}, InvalidPlan, "the unit of the weights"),
+        ("[job]", {"epsilon": 1, "neighbours": "near"}, InvalidPrivacy, "not 'near'"),
+        (
+            "[job]",
+            {"epsilon": 1, "neighbours": tb.Neighbours("replace", 2)},
+            InvalidPlan,
+            "one record a person",
+        ),
+        (
+            "[job]",
+            {"epsilon": 1, "neighbours": tb.Neighbours("replace", sensitive=("job",))},
+            InvalidPlan,
+            "one record a person",
+        ),
+        ("[job][]", {"epsilon": 1, "neighbours": "replace"}, InvalidPlan, "nobody can change the table"),
+        ("[job][job]", {"epsilon": 1}, InvalidWorkload, "twice"),
+        (3, {"epsilon": 1}, InvalidWorkload, "the tables are text"),
+        (
+            tb.Workload.parse("[A]", tb.datasets.load("rochdale").domain),
+            {"epsilon": 1},
+            InvalidWorkload,
+            "a Workload of the same domain",
+        ),
     ],
 )
-def test_what_cannot_be_is_refused_before_there_are_data(work, options, error):
-    with pytest.raises(error):
+def test_what_cannot_be_is_refused_before_there_are_data(work, options, error, reason):
+    with pytest.raises(error, match=reason):
         Tables(PEOPLE, work, **options)
 
 
 def test_a_table_above_the_cap_is_refused():
-    with pytest.raises(TooManyCells):
+    with pytest.raises(TooManyCells, match="99,990,000 cells, more than the cap"):
         Tables(tb.Domain({"a": range(10_000), "b": range(9_999)}), "[a b]", epsilon=1)
 
 
 @pytest.mark.parametrize(
-    "options", [{"minimum": -1}, {"minimum": "1/2"}, {"minimum": True}, {"margins": "nice"}]
+    ("options", "reason"),
+    [
+        ({"minimum": -1}, "0 or more, not -1"),
+        ({"minimum": "1/2"}, "0 or more, not '1/2'"),
+        ({"minimum": True}, "the minimum published value must be .* not bool"),
+        ({"margins": "nice"}, "margins must be 'free' or 'restored'"),
+    ],
 )
-def test_an_option_that_cannot_be_is_refused(options):
-    with pytest.raises(PublicError):
+def test_an_option_that_cannot_be_is_refused(options, reason):
+    with pytest.raises(PublicError, match=reason):
         Tables(PEOPLE, LIST, epsilon=1).apply(TABLE, **options)
 
 

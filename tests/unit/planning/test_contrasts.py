@@ -3,15 +3,17 @@
 import math
 from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.core.basis import coefficients
+from tabulary.core.basis import coefficients, contrast_matrix
 from tabulary.errors import InvalidPlan, PublicError, TooManyCells
 from tabulary.noise import DiscreteLaplace
-from tabulary.planning import plan_from_description
+from tabulary.planning import contrast_errors, plan_from_description
+from tests.memory import at_most
 
 of_contrasts = pytest.mark.parametrize("mechanism", ["fourier", "efron-stein"])
 of_counts = pytest.mark.parametrize("mechanism", ["cells", "margins"])
@@ -234,19 +236,40 @@ def test_tables_that_no_person_can_change_are_refused(mechanism):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("rounding", "nearest"), ("mechanism", "cells"), ("reconstruct", "none")],
+    ("key", "value", "reason"),
+    [
+        ("rounding", "nearest", "rounding needs a reconstructed full table"),
+        ("mechanism", "cells", "does not measure what this plan lists"),
+        ("reconstruct", "none", "would publish noise in impossible cells"),
+    ],
 )
-def test_a_description_of_what_no_plan_can_be_is_refused(key, value):
+def test_a_description_of_what_no_plan_can_be_is_refused(key, value, reason):
     plan = tb.plan(ZEROS, "[age job]", privacy=tb.PureDP(1), mechanism="efron-stein", reconstruct="lp")
     described = plan.describe()
     described[key] = value
     if key == "rounding":
         described["reconstruct"] = "none"
-    with pytest.raises(PublicError):
+    with pytest.raises(PublicError, match=reason):
         plan_from_description(described)
 
 
 def test_the_linear_program_on_cells_alone_is_refused_with_an_alternative():
     with pytest.raises(InvalidPlan, match="least-squares"):
         tb.plan(BINARY, "[A B]", privacy=tb.PureDP(1), mechanism="cells", reconstruct="lp")
+
+
+@pytest.mark.parametrize("shape", [(2,), (5,), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("power", [2, 4])
+def test_powers_of_the_basis_are_added_up_without_a_matrix(shape, power):
+    values = np.random.default_rng(1).random(shape)
+    expected = values
+    for axis, levels in enumerate(shape):
+        matrix = contrast_matrix(levels).astype(float) ** power
+        expected = np.moveaxis(np.tensordot(matrix.T, expected, axes=(1, axis)), 0, axis)
+    assert np.allclose(contrast_errors._powers(values, power), expected, rtol=1e-12)
+
+
+def test_the_errors_of_an_attribute_of_many_levels_take_no_more_room_than_its_table():
+    with at_most(64):
+        domain = tb.Domain({"place": range(20_000)})
+        tb.plan(domain, "[place]", privacy=tb.PureDP(1), mechanism="efron-stein").expected_error()

@@ -82,26 +82,26 @@ def test_a_description_that_releases_a_sensitive_set_exactly_is_refused():
     moved = description["measured"].pop()
     assert "a1" in moved["attributes"]
     kept = {**description, "exact": [*description["exact"], moved["attributes"]]}
-    with pytest.raises(InvalidPlan):
+    with pytest.raises(InvalidPlan, match="only sets without a sensitive attribute may be released exactly"):
         plan_from_description(json.loads(json.dumps(kept)))
     without = {**description, "neighbours": {"relation": "replace", "records": 1, "sensitive": []}}
-    with pytest.raises(InvalidPlan):
+    with pytest.raises(InvalidPlan, match="only sets without a sensitive attribute may be released exactly"):
         plan_from_description(json.loads(json.dumps(without)))
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "error", "reason"),
     [
-        ({"neighbours": "add-remove"}, InvalidPrivacy),
-        ({"mechanism": "margins"}, InvalidPlan),
-        ({"reconstruct": "lp"}, InvalidPlan),
-        ({"sensitive": ["planet"]}, InvalidWorkload),
-        ({"sensitive": ["a4"]}, InvalidPlan),
+        ({"neighbours": "add-remove"}, InvalidPrivacy, "use neighbours = 'replace'"),
+        ({"mechanism": "margins"}, InvalidPlan, "'margins' protects all attributes alike"),
+        ({"reconstruct": "lp"}, InvalidPlan, "the tables published as measured"),
+        ({"sensitive": ["planet"]}, InvalidWorkload, "no attribute 'planet'"),
+        ({"sensitive": ["a4"]}, InvalidPlan, "must be among those of the tables"),
     ],
 )
-def test_sensitive_attributes_in_the_wrong_company_are_refused(options, error):
+def test_sensitive_attributes_in_the_wrong_company_are_refused(options, error, reason):
     domain = tb.Domain({f"a{i}": "01" for i in range(1, 5)})
-    with pytest.raises(error):
+    with pytest.raises(error, match=reason):
         _plan(domain, "[a1 a2][a2 a3]", **options)
 
 
@@ -114,3 +114,62 @@ def test_no_account_pays_for_a_plan_that_protects_less_than_it_promises(tmp_path
         assert account.spent() is None
         with pytest.raises(LedgerError, match="every attribute"):
             ledger.create_account("some", tb.PureDP(5), tb.Neighbours("replace", sensitive=("a1",)))
+
+
+@pytest.mark.parametrize(
+    ("levels", "zeros"),
+    [
+        ((2, 3), [{"a2": 0}]),
+        ((3, 2), [{"a1": 1}]),
+        ((3, 2), [{"a1": 2, "a2": 1}, {"a1": 0}]),
+        ((3, 3), [{"a1": 2, "a2": 1}, {"a1": 0}, {"a2": 0}]),
+        ((2, 2, 2), [{"a2": 1}]),
+        ((2, 2, 2), [{"a1": 0, "a3": 1}]),
+        ((4, 2), [{"a1": 3}]),
+    ],
+)
+@pytest.mark.parametrize("privacy", [tb.PureDP(1), tb.ZCDP(1)])
+def test_with_structural_zeros_the_sensitivity_is_the_largest_change_between_possible_records(
+    levels, zeros, privacy
+):
+    domain = tb.Domain({f"a{i + 1}": range(size) for i, size in enumerate(levels)}, structural_zeros=zeros)
+    work = tb.Workload.all_up_to(domain, len(levels))
+    plan = _plan(domain, work, privacy=privacy, mechanism="auto")
+    assert plan.reconstruct == "none"
+    cells = [cell for cell in np.ndindex(*levels) if not domain.impossible(domain.attributes)[cell]]
+
+    def measured(cell):
+        counts = np.zeros(levels, dtype=np.int64)
+        counts[cell] = 1
+        found = measure(
+            Tally.from_table(tb.Table(domain, counts), plan.counted), plan, ConstantSampler()
+        ).values
+        return np.concatenate([v.reshape(-1) for v in found])
+
+    norm = 1 if plan.norm == "L1" else 2
+    changes = [
+        np.linalg.norm(measured(x) - measured(y), norm) for x, y in product(cells, repeat=2) if x[1:] == y[1:]
+    ]
+    assert max(changes) == pytest.approx(float(plan.sensitivity))
+
+
+def test_impossible_cells_of_a_plan_with_sensitive_attributes_are_published_as_zero(tmp_path):
+    domain = tb.Domain({"a1": "01", "a2": "xyz"}, structural_zeros=[{"a2": "z"}, {"a1": "0", "a2": "y"}])
+    plan = _plan(domain, "[a1 a2][a2]", mechanism="auto")
+    released = tb.release(tb.Table(domain, [[3, 0, 0], [5, 7, 0]]), plan)
+    assert not released["a1", "a2"].counts[domain.impossible(("a1", "a2"))].any()
+    assert not released["a1", "a2"].standard_errors[domain.impossible(("a1", "a2"))].any()
+    released.save(tmp_path / "out")
+    tb.Release.load(tmp_path / "out").verify()
+
+
+def test_attributes_written_as_bits_with_codes_to_spare_are_refused_with_the_mechanism_to_use_instead():
+    domain = tb.Domain({"a1": "01", "a2": "xyz"})
+    with pytest.raises(InvalidPlan, match="'efron-stein', which takes attributes as they are"):
+        _plan(domain, "[a1 a2]", mechanism="fourier")
+
+
+def test_a_sensitive_attribute_of_one_possible_level_leaves_nothing_to_protect():
+    domain = tb.Domain({"a1": "01", "a2": "xyz"}, structural_zeros=[{"a1": "1"}])
+    with pytest.raises(InvalidPlan, match="no person can change"):
+        _plan(domain, "[a1 a2]", mechanism="auto")

@@ -63,8 +63,12 @@ def test_a_refusal_says_which_rule_stood_in_the_way():
 
 
 def test_slips_of_the_pen_are_refused():
-    for options in ({"order": 0}, {"order": 5}, {"order": True}, {"order": 2, "max_cells": 0}):
-        with pytest.raises(InvalidPlan):
+    order, cells = "the order of the largest tables", "the most cells of a table"
+    for reason, options in (
+        *((order, {"order": wrong}) for wrong in (0, 5, True)),
+        (cells, {"order": 2, "max_cells": 0}),
+    ):
+        with pytest.raises(InvalidPlan, match=reason):
             Universe(DOMAIN, **options)
     with pytest.raises(InvalidPlan, match="at least one attribute"):
         Universe(DOMAIN, order=2, forbidden=[[]])

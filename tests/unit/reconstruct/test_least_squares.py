@@ -159,17 +159,17 @@ def test_a_tolerance_beyond_double_precision_gives_the_best_table_and_says_what_
 
 
 @pytest.mark.parametrize(
-    ("measured", "options"),
+    ("measured", "options", "reason"),
     [
-        (np.zeros(3), {}),
-        (np.array([np.nan, 0.0]), {}),
-        (np.zeros(2), {"variances": np.array([1.0, 0.0])}),
-        (np.zeros(2), {"variances": np.ones(3)}),
-        (np.zeros(2), {"impossible": np.zeros(3, dtype=bool)}),
+        (np.zeros(3), {}, r"\(3,\) measured values"),
+        (np.array([np.nan, 0.0]), {}, "must be finite numbers"),
+        (np.zeros(2), {"variances": np.array([1.0, 0.0])}, "variances finite and positive"),
+        (np.zeros(2), {"variances": np.ones(3)}, r"\(3,\) variances do not fit"),
+        (np.zeros(2), {"impossible": np.zeros(3, dtype=bool)}, "the mask of impossible cells has shape"),
     ],
 )
-def test_values_that_do_not_fit_the_map_are_refused(measured, options):
-    with pytest.raises(InvalidTable):
+def test_values_that_do_not_fit_the_map_are_refused(measured, options, reason):
+    with pytest.raises(InvalidTable, match=reason):
         solve_least_squares(MarginMap((2, 2), ((0,),)), measured, **options)
 
 

@@ -70,5 +70,5 @@ def test_a_table_asks_for_the_parts_below_it_alone_and_once():
 def test_a_table_that_the_plan_does_not_determine_is_refused():
     plan = tb.plan(DOMAIN, Universe(DOMAIN, order=1).workload(), privacy=tb.ZCDP(1), mechanism="residual")
     tables = TablesOnDemand(plan, lambda position: pytest.fail("asked"))
-    with pytest.raises(UnknownMargin):
+    with pytest.raises(UnknownMargin, match=r"every residual of \[ab\]"):
         tables.table(("a", "b"))

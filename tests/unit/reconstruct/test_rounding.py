@@ -168,7 +168,7 @@ def test_entropy_that_runs_short_is_refused():
         def words(self, count):
             return np.zeros(1, dtype=np.uint64)
 
-    with pytest.raises(InvalidNoise):
+    with pytest.raises(InvalidNoise, match="asked for 2 words of 64 bits"):
         uniforms_from(Short())(2)
 
 
@@ -180,19 +180,19 @@ def test_impossible_cells_stay_empty():
 
 
 @pytest.mark.parametrize(
-    ("table", "options"),
+    ("table", "options", "reason"),
     [
-        (np.array([-0.1]), {}),
-        (np.array([np.nan]), {}),
-        (np.array([np.inf]), {}),
-        (np.array([1.0]), {"impossible": np.array([True])}),
-        (np.array([1.0]), {"impossible": np.array([[True]])}),
-        (np.array([0.5]), {"margins": [(1,)]}),
-        (np.array([0.5]), {"margins": [(0, 0)]}),
+        (np.array([-0.1]), {}, "only a table of non-negative numbers"),
+        (np.array([np.nan]), {}, "only a table of non-negative numbers"),
+        (np.array([np.inf]), {}, "only a table of non-negative numbers"),
+        (np.array([1.0]), {"impossible": np.array([True])}, "a cell that is impossible is not zero"),
+        (np.array([1.0]), {"impossible": np.array([[True]])}, "the mask of impossible cells has shape"),
+        (np.array([0.5]), {"margins": [(1,)]}, r"the margin \(1,\) is not a set of axes"),
+        (np.array([0.5]), {"margins": [(0, 0)]}, r"the margin \(0, 0\) is not a set of axes"),
     ],
 )
-def test_a_table_that_cannot_be_rounded_is_refused(table, options):
-    with pytest.raises(InvalidTable):
+def test_a_table_that_cannot_be_rounded_is_refused(table, options, reason):
+    with pytest.raises(InvalidTable, match=reason):
         round_table(table, method="controlled", uniform=uniforms_from(SeededEntropy(0)), **options)
 
 

@@ -188,7 +188,7 @@ def test_noise_whose_tail_is_unknown_is_refused():
 
 @pytest.mark.parametrize("weights", [np.array([1.0, 0.0]), np.array([np.nan]), np.ones((2, 2))])
 def test_weights_that_cannot_be_are_refused(weights):
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="a list of positive numbers"):
         weighted_shift(DiscreteLaplace(1), weights, failure=0.05)
 
 
@@ -200,5 +200,5 @@ def test_a_shift_without_a_total_or_below_zero_is_refused():
 
 
 def test_a_published_shift_needs_a_positive_t():
-    with pytest.raises(InvalidNoise):
+    with pytest.raises(InvalidNoise, match="t must be positive"):
         published_shift(Fraction(1), 3, t=0)

@@ -38,7 +38,15 @@ def test_a_selection_in_which_nothing_is_possible_is_zero_and_exact():
     assert not part.standard_errors.any()
 
 
-@pytest.mark.parametrize("levels", [{"region": ["N"]}, {"sex": ["X"]}, {"sex": []}, {"sex": ["F", "F"]}])
-def test_a_selection_of_what_is_not_there_is_refused(levels):
-    with pytest.raises(InvalidDomain):
+@pytest.mark.parametrize(
+    ("levels", "reason"),
+    [
+        ({"region": ["N"]}, "no attribute 'region'"),
+        ({"sex": ["X"]}, "no level 'X'"),
+        ({"sex": []}, "attribute 'sex' has no level"),
+        ({"sex": ["F", "F"]}, "the level 'F' twice"),
+    ],
+)
+def test_a_selection_of_what_is_not_there_is_refused(levels, reason):
+    with pytest.raises(InvalidDomain, match=reason):
         TABLE.select(levels)

@@ -34,10 +34,8 @@ def resealed(folder, change):
 
 def test_the_manifest_names_the_engine_and_a_loaded_release_knows_it(folder):
     manifest = manifest_of(folder)
-    assert manifest["schema"] == "tabulary-release/3"
     assert manifest["software"].keys() == {"name", "version", "engine"}
     assert manifest["software"]["engine"] == "spark"
-    assert manifest["formats"] == []
     assert Release.load(folder).engine == "spark"
 
 
@@ -56,38 +54,25 @@ def test_two_engines_make_manifests_that_differ_in_the_name_alone(folder, tmp_pa
     assert one["software"] | {"engine": "compiled"} == other["software"]
 
 
-@pytest.mark.parametrize("formats", [(), ("px",)])
-def test_a_release_of_a_table_names_no_engine_and_keeps_its_schema(tmp_path, formats):
-    a_release(work="[sex]").save(tmp_path / "out", formats=formats)
-    manifest = manifest_of(tmp_path / "out")
-    assert manifest["schema"] == f"tabulary-release/{2 if formats else 1}"
-    assert "engine" not in manifest["software"]
+def test_a_release_of_a_table_names_no_engine(tmp_path):
+    a_release(work="[sex]").save(tmp_path / "out")
+    assert manifest_of(tmp_path / "out")["software"]["engine"] is None
     assert Release.load(tmp_path / "out").engine is None
 
 
-@pytest.mark.parametrize("engine", [None, 3, "", "Spark", "spark 4", "<b>", ["spark"], "x" * 41, "spark\n"])
+@pytest.mark.parametrize("engine", [3, "", "Spark", "spark 4", "<b>", ["spark"], "x" * 41, "spark\n"])
 def test_a_manifest_whose_engine_is_no_name_is_found(folder, engine):
     resealed(folder, lambda manifest: manifest["software"].update(engine=engine))
     with pytest.raises(ReleaseDamaged, match="does not name the engine"):
         Release.load(folder)
 
 
-def test_a_manifest_without_its_engine_is_found(folder):
-    resealed(folder, lambda manifest: manifest["software"].pop("engine"))
-    with pytest.raises(ReleaseDamaged, match="does not name the engine"):
-        Release.load(folder)
-
-
-def test_an_engine_under_a_schema_that_knows_none_is_found(tmp_path):
-    a_release(work="[sex]").save(tmp_path / "out")
-    resealed(tmp_path / "out", lambda manifest: manifest["software"].update(engine="compiled"))
-    with pytest.raises(ReleaseDamaged, match="'software'"):
-        Release.load(tmp_path / "out")
-
-
-def test_an_older_schema_does_not_pass_for_one_with_an_engine(folder):
-    resealed(folder, lambda manifest: manifest.update(schema="tabulary-release/1"))
-    with pytest.raises(ReleaseDamaged, match="unknown field 'formats'"):
+@pytest.mark.parametrize(
+    "change", [lambda software: software.pop("engine"), lambda software: software.update(machine="m1")]
+)
+def test_a_manifest_without_its_engine_or_with_more_than_that_is_found(folder, change):
+    resealed(folder, lambda manifest: change(manifest["software"]))
+    with pytest.raises(ReleaseDamaged, match="does not state its title, date and software"):
         Release.load(folder)
 
 

@@ -168,42 +168,57 @@ def test_only_the_plan_that_is_named_explains_the_errors():
             table_from_document(document, wrong)
 
 
+NO_DOCUMENT = "not a document of a table that Tabulary writes"
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        {"schema": "tabulary-table/2"},
-        {"extra": 1},
-        {"count": None},
-        {"count": [1.0]},
-        {"count": [1.0, float("nan")]},
-        {"count": [1.0, float("inf")]},
-        {"count": [1.0, None]},
-        {"count": [1.0, "2"]},
-        {"count": [1, True]},
-        {"count": [10**400, 1]},
-        {"count": [10**30, 1]},
-        {"standard_error": None},
-        {"standard_error": [1.0, 1.0]},
-        {"standard_error": [0.0, 0.0]},
-        {"upper_95": [0.0, 0.0]},
-        {"errors": "guessed"},
-        {"impossible": [0]},
-        {"question": {"by": ["sex"]}},
-        {"question": {"by": ["sex"], "where": {"age": "9"}, "keep": {}}},
-        {"question": {"by": ["sex"], "where": {"age": 3}, "keep": {}}},
-        {"question": {"by": ["sex"], "where": {}, "keep": {"sex": "F"}}},
-        {"question": {"by": ["job"], "where": {}, "keep": {}}},
-        {"question": {"by": ["age"], "where": {}, "keep": {}}},
-        {"variables": []},
-        {"variables": [{"name": "sex", "label": "sex", "levels": ["F", 3]}]},
-        {"variables": [{"name": "sex", "label": "sex", "levels": ["M", "F"]}]},
-        {"variables": [{"name": "sex", "levels": ["F", "M"]}]},
+        ({"schema": "tabulary-table/2"}, "the schema 'tabulary-table/2'"),
+        ({"extra": 1}, NO_DOCUMENT),
+        ({"count": None}, NO_DOCUMENT),
+        ({"count": [1.0]}, "one number under 'count' for each cell"),
+        ({"count": [1.0, float("nan")]}, "numbers under 'count' that no table has"),
+        ({"count": [1.0, float("inf")]}, "numbers under 'count' that no table has"),
+        ({"count": [1.0, None]}, "something else than numbers under 'count'"),
+        ({"count": [1.0, "2"]}, "something else than numbers under 'count'"),
+        ({"count": [1, True]}, "something else than numbers under 'count'"),
+        ({"count": [10**400, 1]}, "numbers under 'count' that no table has"),
+        ({"count": [10**30, 1]}, "numbers under 'count' that no table has"),
+        ({"standard_error": None}, "one number under 'standard_error' for each cell"),
+        ({"standard_error": [1.0, 1.0]}, "the column 'standard_error' of the table"),
+        ({"standard_error": [0.0, 0.0]}, "the column 'standard_error' of the table"),
+        ({"upper_95": [0.0, 0.0]}, "the column 'upper_95' of the table"),
+        ({"errors": "guessed"}, NO_DOCUMENT),
+        ({"impossible": [0]}, "the attributes and levels of the table are not those"),
+        ({"question": {"by": ["sex"]}}, "does not say which question it answers"),
+        ({"question": {"by": ["sex"], "where": {"age": "9"}, "keep": {}}}, "no level '9'"),
+        (
+            {"question": {"by": ["sex"], "where": {"age": 3}, "keep": {}}},
+            "does not say which question it answers",
+        ),
+        (
+            {"question": {"by": ["sex"], "where": {}, "keep": {"sex": "F"}}},
+            "does not say which question it answers",
+        ),
+        ({"question": {"by": ["job"], "where": {}, "keep": {}}}, "no attribute 'job'"),
+        (
+            {"question": {"by": ["age"], "where": {}, "keep": {}}},
+            "the attributes and levels of the table are not those",
+        ),
+        ({"variables": [], "count": [1.0]}, "the attributes and levels of the table are not those"),
+        ({"variables": [{"name": "sex", "label": "sex", "levels": ["F", 3]}]}, NO_DOCUMENT),
+        (
+            {"variables": [{"name": "sex", "label": "sex", "levels": ["M", "F"]}]},
+            "the attributes and levels of the table are not those",
+        ),
+        ({"variables": [{"name": "sex", "levels": ["F", "M"]}]}, NO_DOCUMENT),
     ],
     ids=str,
 )
-def test_a_document_that_was_changed_is_refused(change):
+def test_a_document_that_was_changed_is_refused(change, reason):
     _, document = answered(PLAN, ("sex",))
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match=reason):
         table_from_document({**document, **change}, PLAN)
 
 
@@ -211,32 +226,32 @@ def test_a_document_that_was_changed_is_refused(change):
 def test_a_document_that_lacks_a_field_is_refused(name):
     _, document = answered(PLAN, ("sex",))
     del document[name]
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match=NO_DOCUMENT):
         table_from_document(document, PLAN)
 
 
 @pytest.mark.parametrize("document", [None, [], "table", 3, {}])
 def test_what_is_no_document_is_refused(document):
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match=NO_DOCUMENT):
         table_from_document(document, PLAN)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        {"count": [1, 2, 3]},
-        {"count": [1, 2, 3, 4.5]},
-        {"count": [1, 2, 3, True]},
-        {"count": [1, 2, 3, 10**30]},
-        {"impossible": [4]},
-        {"impossible": ["0"]},
-        {"impossible": [0]},
-        {"variables": [{"name": "a", "label": "a", "levels": ["x", "y"]}] * 2},
+        ({"count": [1, 2, 3]}, "a whole number, or nothing, for each cell"),
+        ({"count": [1, 2, 3, 4.5]}, "a whole number, or nothing, for each cell"),
+        ({"count": [1, 2, 3, True]}, "a whole number, or nothing, for each cell"),
+        ({"count": [1, 2, 3, 10**30]}, "a table holds whole or real numbers, not object"),
+        ({"impossible": [4]}, "impossible cells that the table does not have"),
+        ({"impossible": ["0"]}, "impossible cells that the table does not have"),
+        ({"impossible": [0]}, "declares impossible is not zero"),
+        ({"variables": [{"name": "a", "label": "a", "levels": ["x", "y"]}] * 2}, "names an attribute twice"),
     ],
     ids=str,
 )
-def test_perturbed_counts_that_cannot_be_are_refused(change):
-    with pytest.raises(PublicError):
+def test_perturbed_counts_that_cannot_be_are_refused(change, reason):
+    with pytest.raises(PublicError, match=reason):
         counts_from_document({**perturbed(), **change})
 
 

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +13,11 @@ from tabulary.release.formats import (
     expected_bytes,
     file_stems,
     parquet_bytes,
-    read_parquet,
 )
-from tabulary.release.verify import _SAFE_NAME
+from tests.parquet_files import read_parquet
 from tests.unit.release.releases import a_release
 
+SAFE_NAME = re.compile(r"[a-z0-9_-]{1,120}")
 printable = st.text(min_size=1, max_size=40).filter(lambda s: s.isprintable() and s == s.strip())
 names = printable.filter(lambda s: not set(s) & set('[]",'))
 
@@ -25,7 +26,13 @@ names = printable.filter(lambda s: not set(s) & set('[]",'))
 def test_file_names_are_safe_and_never_shared_whatever_the_attributes_are_called(margins):
     stems = file_stems(margins)
     assert len(set(stems.values())) == len(margins)
-    assert all(_SAFE_NAME.fullmatch(f"tables/{stem}.csv") for stem in stems.values())
+    assert all(SAFE_NAME.fullmatch(stem) for stem in stems.values())
+
+
+def test_ten_thousand_names_that_come_out_the_same_are_numbered_one_after_the_other():
+    stems = list(file_stems([(name,) for name in map(chr, range(0x4E00, 0x4E00 + 10_000))]).values())
+    assert stems[:3] == ["table", "table-2", "table-3"]
+    assert stems[-1] == "table-10000"
 
 
 def test_file_names_read_like_the_tables_they_hold():

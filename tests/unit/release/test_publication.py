@@ -63,9 +63,16 @@ def test_the_heading_is_the_title_or_what_the_table_is_by():
     assert Publication(Domain({}), np.array(7), None).heading == "Number of people"
 
 
-@pytest.mark.parametrize("counts", [[1, 2, 3], [1.0, float("nan")], [1.0, float("inf")]])
-def test_numbers_that_are_no_table_are_refused(counts):
-    with pytest.raises(InvalidTable):
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ([1, 2, 3], "do not have the shape of its domain"),
+        ([1.0, float("nan")], "a number that is not finite"),
+        ([1.0, float("inf")], "a number that is not finite"),
+    ],
+)
+def test_numbers_that_are_no_table_are_refused(counts, reason):
+    with pytest.raises(InvalidTable, match=reason):
         Publication(SEX, np.array(counts), None)
 
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from tabulary.core.domain import Domain
 from tabulary.core.table import value_name
 from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells
-from tabulary.release.formats import read_parquet
 from tabulary.release.publication import Publication
 from tabulary.release.writers import ALWAYS, FORMATS, extra_formats
+from tests.parquet_files import read_parquet
 from tests.unit.release.publications import (
     a_publication,
     cells,

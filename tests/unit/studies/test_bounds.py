@@ -107,7 +107,7 @@ def test_what_no_theorem_covers_is_refused():
     for bound in (yfr_theorem_1_bound, dmt_theorem_5_bound):
         with pytest.raises(InvalidPlan, match="binary"):
             bound(work, tuple("AB"), 1, failure=0.1)
-    with pytest.raises(UnknownMargin):
+    with pytest.raises(UnknownMargin, match=r"does not ask for the margin \[AC\]"):
         yfr_theorem_3_bound(work, tuple("AC"), 1, failure=0.1)
     for failure in (0, 1, float("nan")):
         with pytest.raises(InvalidPlan, match="failure"):
@@ -128,5 +128,5 @@ def test_plans_without_a_known_quantile_are_refused(options):
 
 
 def test_a_margin_that_the_plan_does_not_measure_is_refused():
-    with pytest.raises(UnknownMargin):
+    with pytest.raises(UnknownMargin, match=r"every coefficient of \[AC\]"):
         quantile_bound(plan_of(DOMAIN, "[AB]"), tuple("AC"), failure=0.1)

@@ -116,19 +116,19 @@ def test_unknown_options_are_refused():
         published_fourier(BINARY, "[AB]", 1, paper="Barak")
     with pytest.raises(InvalidPlan, match="no published mechanism"):
         published_sensitivity(tb.Workload.k_way(BINARY.domain, 2), "YFR Table 9")
-    with pytest.raises(InvalidPrivacy):
+    with pytest.raises(InvalidPrivacy, match="epsilon must be positive"):
         published_fourier(BINARY, "[AB]", 0)
-    with pytest.raises(InvalidPrivacy):
+    with pytest.raises(InvalidPrivacy, match="not 'friends'"):
         published_fourier(BINARY, "[AB]", 1, neighbours="friends")
 
 
 def test_a_workload_of_another_domain_is_refused():
-    with pytest.raises(InvalidWorkload):
+    with pytest.raises(InvalidWorkload, match="made for another domain"):
         published_efron_stein(MIXED, tb.Workload.k_way(BINARY.domain, 1), 1)
 
 
 def test_tables_that_are_not_counts_are_refused():
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="a cell is not a whole number"):
         published_efron_stein(tb.Table(MIXED.domain, np.full((2, 3), 0.5)), "[AB]", 1)
 
 

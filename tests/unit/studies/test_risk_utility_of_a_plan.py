@@ -133,7 +133,7 @@ def test_the_settings_name_the_source_without_its_password(tmp_path):
 def test_no_record_is_read_before_the_study_runs(tmp_path):
     study = PlanStudy.of(write_plan(tmp_path, source="nowhere.parquet"), quick=True)
     assert len(study.tasks()) == 6
-    with pytest.raises(UnreadableSource):
+    with pytest.raises(UnreadableSource, match="there is no file or folder"):
         run(study, tmp_path / "out", processes=1)
 
 
@@ -460,5 +460,5 @@ def test_a_damaged_release_is_refused(released, planned, tmp_path):
     shutil.copytree(released, tmp_path / "damaged")
     file = next((tmp_path / "damaged").rglob("*.csv"))
     file.write_text(file.read_text().replace("F", "M", 1))
-    with pytest.raises(tb.errors.ReleaseDamaged):
+    with pytest.raises(tb.errors.ReleaseDamaged, match=r"\.csv has been changed"):
         PlanStudy.of(planned, public=tmp_path / "damaged")

@@ -213,7 +213,7 @@ def test_bad_input_is_refused_without_data():
     for rounds in (2, True, 7.0):
         with pytest.raises(InvalidPlan, match="rounds"):
             a_plan(rounds=rounds)
-    with pytest.raises(InvalidWorkload):
+    with pytest.raises(InvalidWorkload, match="no attribute 'z'"):
         AdaptivePlan.of(DOMAIN, "[a z]", tb.ZCDP(1), memory=MEMORY)
     with pytest.raises(InvalidWorkload, match="no table"):
         AdaptivePlan.of(DOMAIN, "[]", tb.ZCDP(1), memory=MEMORY)

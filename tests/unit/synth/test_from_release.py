@@ -133,5 +133,5 @@ def test_negative_or_contradicting_tables_are_refused_with_the_remedy():
 
 
 def test_more_rows_than_memory_are_refused():
-    with pytest.raises(TooManyCells):
+    with pytest.raises(TooManyCells, match="rows of 2 attributes take about"):
         from_release(released(DOMAIN, "[a b]", a_table(1)), 10**12)

@@ -205,7 +205,7 @@ def test_bad_input_is_refused_before_anything_is_measured(mbi):
     table = tb.Table(DOMAIN, np.ones(DOMAIN.shape, int))
     with pytest.raises(TooManyCells, match="smallest model"):
         graphical(table, "[a b]", tb.ZCDP(1), memory="32 B")
-    with pytest.raises(InvalidWorkload):
+    with pytest.raises(InvalidWorkload, match="no attribute 'z'"):
         graphical(table, "[a z]", tb.ZCDP(1))
     with pytest.raises(TooManyCells, match="rows"):
         graphical(table, "[a b]", tb.ZCDP(1), rows=10**12)

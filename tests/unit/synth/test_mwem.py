@@ -175,9 +175,9 @@ def test_bad_input_is_refused_before_anything_is_read():
     table = a_table()
     with pytest.raises(InvalidPlan, match="rounds"):
         mwem(table, WORK, tb.PureDP(1), rounds=0)
-    with pytest.raises(InvalidPrivacy):
+    with pytest.raises(InvalidPrivacy, match="privacy is PureDP, ApproxDP or ZCDP"):
         mwem(table, WORK, 1.0)
-    with pytest.raises(InvalidWorkload):
+    with pytest.raises(InvalidWorkload, match="no attribute 'z'"):
         mwem(table, "[a z]", tb.PureDP(1))
     with pytest.raises(InvalidPlan, match="Records or from a Table"):
         mwem(type("Other", (), {"domain": DOMAIN})(), WORK, tb.PureDP(1))

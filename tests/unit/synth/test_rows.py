@@ -34,12 +34,18 @@ def test_tables_count_the_rows():
 
 
 @pytest.mark.parametrize(
-    "codes",
-    [[[0, 0]], [[0, 3, 0]], [[-1, 0, 0]], [[0.5, 0, 0]], [[0, 0, 1]]],
+    ("codes", "reason"),
+    [
+        ([[0, 0]], "one column for each attribute"),
+        ([[0, 3, 0]], "a code that its attribute does not"),
+        ([[-1, 0, 0]], "a code that its attribute does not"),
+        ([[0.5, 0, 0]], "rows of whole codes"),
+        ([[0, 0, 1]], "a cell that the domain declares impossible"),
+    ],
     ids=["too few columns", "above the levels", "below zero", "not whole", "impossible cell"],
 )
-def test_codes_that_the_domain_does_not_have_are_refused(codes):
-    with pytest.raises(InvalidTable):
+def test_codes_that_the_domain_does_not_have_are_refused(codes, reason):
+    with pytest.raises(InvalidTable, match=reason):
         SyntheticRecords(DOMAIN, np.array(codes))
 
 
@@ -50,7 +56,7 @@ def test_a_file_holds_the_same_rows_and_is_not_overwritten(tmp_path, ending):
     rows.write(path)
     read = pd.read_csv(path, dtype=str) if ending == ".csv" else pd.read_parquet(path).astype(str)
     assert read.to_dict("list") == rows.to_pandas().to_dict("list")
-    with pytest.raises(ReleaseExists):
+    with pytest.raises(ReleaseExists, match="is already there"):
         rows.write(path)
     assert sorted(tmp_path.iterdir()) == [path]
 
@@ -67,5 +73,5 @@ def test_more_rows_than_memory_are_refused_before_any_is_made():
     with pytest.raises(TooManyCells, match="GiB"):
         check_rows(10**12, 14)
     for wrong in (0, -3, 2.5, True, "many"):
-        with pytest.raises(InvalidTable):
+        with pytest.raises(InvalidTable, match="rows are counted: 1 or more"):
             check_rows(wrong, 3)

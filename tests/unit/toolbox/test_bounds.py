@@ -48,24 +48,23 @@ def test_a_value_outside_is_refused_without_being_told(outside):
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "reason"),
     [
-        [1.0, float("nan")],
-        [SECRET, float("inf")],
-        [SECRET, None],
-        [SECRET, "7"],
-        ["7"],
-        [1 + 2j],
-        [],
-        [[1, 2]],
-        3,
-        np.array(["2020-01-01"], dtype="datetime64[D]"),
-        np.ma.masked_array([1.0, SECRET], [False, True]),
-        pd.Series([1, None], dtype="Int64"),
+        ([1.0, float("nan")], "missing or not finite"),
+        ([SECRET, float("inf")], "missing or not finite"),
+        ([SECRET, None], "is not a number"),
+        ([SECRET, "7"], "is not a number"),
+        (["7"], "is not a number"),
+        ([1 + 2j], "is not a number"),
+        ([[1, 2]], "a column of numbers"),
+        (3, "a column of numbers"),
+        (np.array(["2020-01-01"], dtype="datetime64[D]"), "is not a number"),
+        (np.ma.masked_array([1.0, SECRET], [False, True]), "is not a number"),
+        (pd.Series([1, None], dtype="Int64"), "missing or not finite"),
     ],
 )
-def test_what_is_no_column_of_numbers_is_refused_without_being_told(values):
-    with pytest.raises(InvalidColumn) as caught:
+def test_what_is_no_column_of_numbers_is_refused_without_being_told(values, reason):
+    with pytest.raises(InvalidColumn, match=reason) as caught:
         numbers_of(values)
     assert "987654" not in str(caught.value)
     assert "nothing was spent" in str(caught.value)

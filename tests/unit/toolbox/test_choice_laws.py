@@ -173,19 +173,19 @@ def test_no_law_shows_the_losses():
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "reason"),
     [
-        lambda: ExponentialChoice(Fraction(1), (), ()),
-        lambda: ExponentialChoice(Fraction(1), (1, 2), (1, 1)),
-        lambda: ExponentialChoice(Fraction(0), (0,), (1,)),
-        lambda: ExponentialChoice(Fraction(1), (0, 1), (1,)),
-        lambda: ExponentialChoice(Fraction(1), (0, 1), (1, 0)),
-        lambda: PermuteAndFlip(Fraction(1), ()),
-        lambda: PermuteAndFlip(Fraction(-1), (0,)),
-        lambda: Uniform(0),
-        lambda: Uniform(2**63 + 1),
+        (lambda: ExponentialChoice(Fraction(1), (), ()), "the best has a loss of zero"),
+        (lambda: ExponentialChoice(Fraction(1), (1, 2), (1, 1)), "the best has a loss of zero"),
+        (lambda: ExponentialChoice(Fraction(0), (0,), (1,)), "rate of a choice must be positive"),
+        (lambda: ExponentialChoice(Fraction(1), (0, 1), (1,)), "Every run of candidates"),
+        (lambda: ExponentialChoice(Fraction(1), (0, 1), (1, 0)), "Every run of candidates"),
+        (lambda: PermuteAndFlip(Fraction(1), ()), "the best has a loss of zero"),
+        (lambda: PermuteAndFlip(Fraction(-1), (0,)), "rate of a choice must be positive"),
+        (lambda: Uniform(0), "A uniform choice is made among"),
+        (lambda: Uniform(2**63 + 1), "A uniform choice is made among"),
     ],
 )
-def test_a_choice_that_cannot_be_is_refused(make):
-    with pytest.raises(InvalidNoise):
+def test_a_choice_that_cannot_be_is_refused(make, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         make()

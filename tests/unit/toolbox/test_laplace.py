@@ -69,9 +69,18 @@ def test_numbers_of_every_kind_are_taken(value):
     assert laplace(value, sensitivity=1, privacy=ONE, unit=1, sampler=Given(2)).value == 5
 
 
-@pytest.mark.parametrize(("sensitivity", "unit"), [(0, None), (-1, None), (1, 0), (1, -1), ("x", None)])
-def test_a_sensitivity_or_unit_that_cannot_be_is_refused(sensitivity, unit):
-    with pytest.raises(InvalidNoise):
+@pytest.mark.parametrize(
+    ("sensitivity", "unit", "reason"),
+    [
+        (0, None, "must be positive, not 0 and"),
+        (-1, None, "must be positive, not -1 and"),
+        (1, 0, "must be positive, not 1 and 0"),
+        (1, -1, "must be positive, not 1 and -1"),
+        ("x", None, "sensitivity must be a whole number, .* not 'x'"),
+    ],
+)
+def test_a_sensitivity_or_unit_that_cannot_be_is_refused(sensitivity, unit, reason):
+    with pytest.raises(InvalidNoise, match=reason):
         laplace(0, sensitivity=sensitivity, unit=unit, privacy=ONE)
 
 

@@ -155,7 +155,7 @@ def test_a_missing_value_or_one_without_text_is_refused_without_being_told(colum
 
 def test_a_missing_value_of_pandas_is_refused():
     for column in ([1, np.nan], ["x", None], pd.array([1, None], "Int64"), pd.Categorical(["x", None])):
-        with pytest.raises(InvalidColumn):
+        with pytest.raises(InvalidColumn, match="at least one missing or empty value"):
             k_anonymity(pd.DataFrame({"c": column}), ["c"], k=2)
 
 

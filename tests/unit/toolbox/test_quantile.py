@@ -110,7 +110,20 @@ def test_candidates_that_cannot_be_are_refused(candidates, says):
         quantile([1], "1/2", candidates, privacy=ONE)
 
 
-@pytest.mark.parametrize("values", [[], [float("nan")], [0.5, 99]])
-def test_values_that_cannot_be_are_refused(values):
-    with pytest.raises(InvalidColumn):
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([[1]], "a column of numbers"),
+        ([float("nan")], "missing or not finite"),
+        ([0.5, 99], "outside its bounds 0 to 1"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(values, reason):
+    with pytest.raises(InvalidColumn, match=reason):
         quantile(values, "1/2", Bounds(0, 1), privacy=ONE)
+
+
+@pytest.mark.parametrize("candidates", [Bounds(0, 3), [0, 1, 2, 3]])
+def test_of_no_values_every_candidate_is_as_good_as_another(candidates):
+    chosen = quantile([], "1/2", candidates, privacy=ONE)
+    assert chosen.value in (0, 1, 2, 3)

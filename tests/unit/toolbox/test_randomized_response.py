@@ -197,28 +197,48 @@ def test_an_answer_that_nobody_could_give_is_refused():
         found.interval("maybe")
 
 
-@pytest.mark.parametrize("options", [{"q": 0}, {"q": 1}, {"q": -1}, {"q": "1e-20"}, {"q": float("nan")}])
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        *(({"q": q}, r"q must lie from 2\*\*-40 to below 1") for q in (0, 1, -1, "1e-20")),
+        ({"q": float("nan")}, "q must be a whole number, .* not nan"),
+    ],
+)
 @pytest.mark.parametrize("levels", ["ab", "abc"])
-def test_a_truth_probability_that_cannot_be_is_refused(options, levels):
-    with pytest.raises(InvalidPrivacy):
+def test_a_truth_probability_that_cannot_be_is_refused(options, reason, levels):
+    with pytest.raises(InvalidPrivacy, match=reason):
         RandomizedResponse(levels, **options)
 
 
 @pytest.mark.parametrize(
-    "options", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": "1e-15"}, {}, {"q": "1/2", "epsilon": 1}]
+    ("options", "reason"),
+    [
+        ({"epsilon": 0}, "epsilon must be positive"),
+        ({"epsilon": -1}, "epsilon must be positive"),
+        ({"epsilon": "1e-15"}, "so small that no answer would tell anything"),
+        ({}, "give either q"),
+        ({"q": "1/2", "epsilon": 1}, "give either q"),
+    ],
 )
-def test_an_epsilon_that_cannot_be_is_refused(options):
-    with pytest.raises(InvalidPrivacy):
+def test_an_epsilon_that_cannot_be_is_refused(options, reason):
+    with pytest.raises(InvalidPrivacy, match=reason):
         RandomizedResponse("ab", **options)
 
 
 @pytest.mark.parametrize("levels", [[], ["only"], ["a", "a"]])
 def test_a_question_needs_two_different_answers(levels):
-    with pytest.raises(InvalidDomain):
+    with pytest.raises(InvalidDomain, match="at least two answers, and no answer is listed twice"):
         RandomizedResponse(levels, q="1/2")
 
 
-@pytest.mark.parametrize("counts", [[1], [1, 2, 3], [-1, 2], [0.5, 1], [0, 0]])
-def test_counts_that_cannot_be_are_refused(counts):
-    with pytest.raises(InvalidTable):
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        *((counts, "2 levels need as many counts") for counts in ([1], [1, 2, 3])),
+        *((counts, "counts, whole and not negative") for counts in ([-1, 2], [0.5, 1])),
+        ([0, 0], "there is no answer to estimate from"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(counts, reason):
+    with pytest.raises(InvalidTable, match=reason):
         RandomizedResponse("ab", q="1/2").estimate_from_counts(counts)

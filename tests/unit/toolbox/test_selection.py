@@ -176,8 +176,14 @@ def test_a_choice_that_cannot_be_made_is_refused_without_telling_a_utility(
 
 
 @pytest.mark.parametrize(
-    ("candidates", "options"), [(0, {}), (True, {}), (5, {"mechanism": "best"}), (2.5, {})]
+    ("candidates", "options", "reason"),
+    [
+        (0, {}, "at least one candidate, not 0"),
+        (True, {}, "at least one candidate, not True"),
+        (5, {"mechanism": "best"}, "the mechanism must be .* not 'best'"),
+        (2.5, {}, "at least one candidate, not 2.5"),
+    ],
 )
-def test_a_bound_that_cannot_be_is_refused(candidates, options):
-    with pytest.raises(InvalidPlan):
+def test_a_bound_that_cannot_be_is_refused(candidates, options, reason):
+    with pytest.raises(InvalidPlan, match=reason):
         utility_bound(candidates, sensitivity=1, privacy=ONE, **options)

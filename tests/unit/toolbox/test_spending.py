@@ -78,9 +78,22 @@ def test_what_an_account_cannot_pay_is_refused_before_the_data_are_read(use, goo
     assert account.spent() == EPSILON
 
 
-@every_tool
-def test_data_that_are_refused_cost_nothing(use, good, bad, account):
-    with pytest.raises(TabularyError):
+WHY = {
+    "laplace": "not a finite number",
+    "count": "at least one truth value",
+    **dict.fromkeys(("total", "mean", "deviation", "quantile"), "outside its bounds 0 to 9"),
+    **dict.fromkeys(("exponential", "noisy max"), "at least one is neither"),
+    "response": "not among the answers",
+}
+
+
+@pytest.mark.parametrize(
+    ("use", "bad", "reason"),
+    [(use, bad, WHY[name]) for name, (use, _, bad) in TOOLS.items()],
+    ids=TOOLS.keys(),
+)
+def test_data_that_are_refused_cost_nothing(use, bad, reason, account):
+    with pytest.raises(TabularyError, match=reason):
         use(bad, ledger=account, neighbours="replace")
     assert account.spent() is None
 

@@ -224,14 +224,23 @@ def test_a_count_of_anything_but_truth_values_is_refused(flags):
 
 
 def test_one_value_has_no_deviation_of_its_own():
-    with pytest.raises(InvalidColumn, match="one value"):
+    with pytest.raises(InvalidColumn, match="fewer than two values"):
         standard_deviation([3], Bounds(0, 5), privacy=ONE, neighbours="replace")
 
 
 @every_statistic
-def test_no_records_are_refused(statistic):
-    with pytest.raises(InvalidColumn, match="at least one"):
-        statistic([], Bounds(0, 1), privacy=ONE)
+def test_no_record_and_one_are_neighbours_and_both_are_measured(statistic):
+    none, one = (statistic(values, Bounds(0, 1), privacy=ONE, sampler=Given(0, 0, 0)) for values in ([], [1]))
+    changed = sum(abs(a - b) for a, b in zip(none.measured, one.measured, strict=True))
+    assert changed <= none.noise.scale * ONE.epsilon
+    low, high = none.interval()
+    assert low <= high
+
+
+@pytest.mark.parametrize(("statistic", "says"), [(mean, "no mean"), (standard_deviation, "fewer than two")])
+def test_where_the_number_of_records_is_public_a_ratio_of_none_is_refused(statistic, says):
+    with pytest.raises(InvalidColumn, match=says):
+        statistic([], Bounds(0, 1), privacy=ONE, neighbours="replace")
 
 
 @pytest.mark.parametrize("statistic", [total, mean, standard_deviation])

@@ -68,16 +68,21 @@ def test_a_list_with_a_bound_costs_its_delta_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"minimum": -1}, {"minimum": 0, "margins": "restored"}, {"margins": "nice"}]
+    ("options", "reason"),
+    [
+        ({"minimum": -1}, "0 or more, not -1"),
+        ({"minimum": 0, "margins": "restored"}, "a minimum contradict each other"),
+        ({"margins": "nice"}, "not 'nice'"),
+    ],
 )
-def test_an_option_that_cannot_be_costs_nothing(account, options):
-    with pytest.raises(PublicError):
+def test_an_option_that_cannot_be_costs_nothing(account, options, reason):
+    with pytest.raises(PublicError, match=reason):
         perturb(TABLE, TABLES, account, **options)
     assert account.spent() is None
 
 
 def test_data_that_cannot_be_counted_cost_nothing(account):
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="a cell is not a whole number"):
         perturb(tb.Table(TABLE.domain, np.full(TABLE.shape, 0.5)), TABLES, account)
     with pytest.raises(InvalidPlan, match="different domains"):
         perturb(tb.datasets.load("fungus"), TABLES, account)
@@ -85,15 +90,15 @@ def test_data_that_cannot_be_counted_cost_nothing(account):
 
 
 def test_other_neighbours_than_the_account_promises_are_refused(account):
-    with pytest.raises(LedgerError):
+    with pytest.raises(LedgerError, match="'replace' but account 'rochdale' promises 'add-remove'"):
         perturb(TABLE, Tables(TABLE.domain, "[A]", epsilon=1, neighbours="replace"), account)
 
 
 def test_only_records_tables_lists_and_accounts_will_do(account, tmp_path):
     for data in (None, np.zeros(3)):
-        with pytest.raises(InvalidPlan):
+        with pytest.raises(InvalidPlan, match="from Records or from a Table"):
             perturb(data, TABLES)
-    with pytest.raises(InvalidPlan):
+    with pytest.raises(InvalidPlan, match="not as Plan"):
         perturb(TABLE, tb.plan(TABLE.domain, "[A]", privacy=tb.PureDP(1)))
     with (
         tb.Ledger.create(tmp_path / "other.sqlite") as ledger,

@@ -64,9 +64,9 @@ def test_the_debit_comes_before_the_measurement(ledger, monkeypatch):
 
 def test_data_that_cannot_be_counted_cost_nothing(ledger):
     account = ledger.account("rochdale")
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="a cell is not a whole number"):
         tb.release(tb.Table(TABLE.domain, np.full(TABLE.shape, 0.5)), PLAN, ledger=account)
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="a cell is negative"):
         tb.release(tb.Table(TABLE.domain, np.full(TABLE.shape, -1)), PLAN, ledger=account)
     assert account.spent() is None
 
@@ -86,25 +86,25 @@ def test_weighted_records_are_not_released_by_a_plan_and_cost_nothing(ledger, mo
 
 def test_an_output_that_is_taken_is_found_before_the_data_are_opened(ledger, tmp_path):
     (tmp_path / "out").mkdir()
-    with pytest.raises(ReleaseExists):
+    with pytest.raises(ReleaseExists, match="is already there, and a release is never overwritten"):
         release_to_folder(pytest.fail, PLAN, tmp_path / "out", ledger.account("rochdale"))
     assert ledger.account("rochdale").spent() is None
 
 
 @pytest.mark.parametrize(
-    ("formats", "package", "error"),
+    ("formats", "package", "error", "reason"),
     [
-        (["pdf"], None, InvalidPlan),
-        (["xlsx"], "xlsxwriter", MissingExtra),
-        (["sdmx-csv"], "pysdmx", MissingExtra),
+        (["pdf"], None, InvalidPlan, "no format 'pdf'"),
+        (["xlsx"], "xlsxwriter", MissingExtra, "Excel needs xlsxwriter"),
+        (["sdmx-csv"], "pysdmx", MissingExtra, "SDMX-CSV 2.0 needs pandas and pysdmx"),
     ],
 )
 def test_a_format_that_cannot_be_written_is_found_before_anything_is_opened_or_spent(
-    ledger, tmp_path, monkeypatch, formats, package, error
+    ledger, tmp_path, monkeypatch, formats, package, error, reason
 ):
     if package:
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(error):
+    with pytest.raises(error, match=reason):
         release_to_folder(pytest.fail, PLAN, tmp_path / "out", ledger.account("rochdale"), formats=formats)
     assert ledger.account("rochdale").spent() is None
     assert not (tmp_path / "out").exists()
@@ -126,7 +126,7 @@ def test_two_releases_of_one_plan_differ(tmp_path):
 
 @pytest.mark.parametrize("data", [None, 3, np.zeros(3)])
 def test_only_records_and_tables_can_be_released(data):
-    with pytest.raises(InvalidPlan):
+    with pytest.raises(InvalidPlan, match="from Records or from a Table"):
         tb.release(data, PLAN)
 
 
@@ -136,7 +136,7 @@ def test_data_of_another_domain_are_refused():
 
 
 def test_what_is_not_a_plan_or_an_account_is_refused(ledger):
-    with pytest.raises(InvalidPlan):
+    with pytest.raises(InvalidPlan, match=r"follows a plan made by tb\.plan, not a str"):
         tb.release(TABLE, "[AB]")
     with pytest.raises(LedgerError, match="name the account"):
         tb.release(TABLE, PLAN, ledger=ledger)
@@ -147,7 +147,7 @@ def test_a_measurement_that_cannot_be_reconstructed_is_kept_for_whoever_paid_for
         raise NotCertified("not certified.")
 
     monkeypatch.setattr("tabulary.workflows.releasing.reconstruct", doubt)
-    with pytest.raises(NotCertified) as caught:
+    with pytest.raises(NotCertified, match="not certified") as caught:
         tb.release(TABLE, PLAN, ledger=ledger.account("rochdale"))
     assert isinstance(caught.value.measurement, Measurement)
     assert "spent" in caught.value.__notes__[0]

@@ -144,23 +144,28 @@ def test_a_published_table_brings_its_people_and_its_prior():
 
 
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("change", "error", "reason"),
     [
-        (("blue,fair,20,6", "blue,fair,20,6777.5"), InvalidColumn),
-        (("blue,fair,20,6", "blue,fair,20,-6777"), InvalidColumn),
-        (("blue,fair,20,6", "blue,fair,20,1e300"), InvalidColumn),
-        (("blue,fair,20,6", "blue,fair,20,6777nan"), InvalidColumn),
-        (("blue,fair,20,6", "blue,fair,20,"), InvalidColumn),
-        (("blue,fair,20,6", ",fair,20,6777"), InvalidColumn),
-        (("blue,fair,20,6\n", ""), InvalidTable),
-        (("blue,dark", "blue,fair"), InvalidTable),
-        (("count\n", "6777\n"), InvalidColumn),
-        (("people,count", "count,count"), InvalidColumn),
-        (("blue,fair,20,6", "blue,fair,20,6,6777"), UnreadableSource),
+        (("blue,fair,20,6", "blue,fair,20,6777.5"), InvalidColumn, "negative, not whole or too large"),
+        (("blue,fair,20,6", "blue,fair,20,-6777"), InvalidColumn, "negative, not whole or too large"),
+        (("blue,fair,20,6", "blue,fair,20,1e300"), InvalidColumn, "negative, not whole or too large"),
+        (
+            ("blue,fair,20,6", "blue,fair,20,6777nan"),
+            InvalidColumn,
+            "'count' of 'cells.csv' holds no finite number",
+        ),
+        (("blue,fair,20,6", "blue,fair,20,"), InvalidColumn, "'count' of 'cells.csv' holds no finite number"),
+        (("blue,fair,20,6", ",fair,20,6777"), InvalidColumn, "'eye' of 'cells.csv' holds nothing"),
+        (("blue,fair,20,6\n", ""), InvalidTable, "not every combination of levels"),
+        (("blue,dark", "blue,fair"), InvalidTable, "a cell has two rows"),
+        (("count\n", "6777\n"), InvalidColumn, "no column 'count'"),
+        (("people,count", "count,count"), InvalidColumn, "no column 'people'"),
+        (("people,count", "people,count,count"), InvalidColumn, "more than one column 'count'"),
+        (("blue,fair,20,6", "blue,fair,20,6,6777"), UnreadableSource, "more or fewer fields"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused_without_a_value_from_it(source, change, error):
-    with pytest.raises(error) as caught:
+def test_a_file_that_is_no_table_is_refused_without_a_value_from_it(source, change, error, reason):
+    with pytest.raises(error, match=reason) as caught:
         read_cells(source(CELLS.replace(*change)), people="people", count="count")
     assert "6777" not in str(caught.value)
     assert "Nothing was" in str(caught.value)
@@ -173,9 +178,15 @@ def test_an_empty_file_is_refused(source):
         read_cells(source(""), people="people", count="count")
 
 
-@pytest.mark.parametrize("value", ["2", "yes", "0.5", "-1", ""])
-def test_a_private_value_that_is_neither_yes_nor_no_is_refused(source, value):
-    with pytest.raises(ConfidentialError) as caught:
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        *((value, "something else than 0, 1, true or false") for value in ("2", "yes", "0.5", "-1")),
+        ("", "holds nothing in at least one row"),
+    ],
+)
+def test_a_private_value_that_is_neither_yes_nor_no_is_refused(source, value, reason):
+    with pytest.raises(ConfidentialError, match=reason) as caught:
         read_persons(source(f"eye,ill\nblue,1\nblue,{value}\n", ("eye",)), private="ill")
     assert "'ill'" in str(caught.value)
 

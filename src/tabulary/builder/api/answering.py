@@ -6,19 +6,21 @@ cost nor asker, so it is the same to the last byte for ever, on every worker.
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tabulary.builder.api.asking import Asked
 from tabulary.builder.api.caching import Bodies, Body
-from tabulary.builder.api.formats import Format, Given
+from tabulary.builder.api.formats import DOCUMENT, Format, Given
 from tabulary.builder.problems import Problem
 from tabulary.builder.security import analyst, optional_caller
 from tabulary.builder.service import Dataset, Service
+from tabulary.builder.working import Asker, Pool
 from tabulary.cellkey import CellKeyTable
 from tabulary.errors import UnknownDataset, listed
-from tabulary.release.exchange import Provenance, document_bytes, table_document
+from tabulary.release.exchange import Provenance, document_bytes, signature_headers, table_document
 from tabulary.release.formats import file_stems, plan_facts
 from tabulary.release.publication import Publication
 from tabulary.workflows.answering.answers import Answer, Method
@@ -31,14 +33,41 @@ PRIVATE = "private, no-cache"
 """What was asked for with a token stays with its owner, and is asked for again: the token may have been revoked."""
 
 _LONGEST_NAME = 80
+# More than there are cores: a question may wait for the ledger, and others must not wait with it.
+_TABLE_THREADS, _MOST_TABLES = 32, 256
+# Each of them keeps a core busy, which tables need too.
+_TEST_THREADS, _MOST_TESTS = 2, 64
+
+Made = TypeVar("Made")
 
 
 class Answering:
-    """What all routes share: the datasets of the service and the bodies that were written."""
+    """What all routes share: the datasets of the service, the bodies that were written, and the threads that write.
+
+    Tests have threads of their own, so that no number of them keeps a table waiting.
+    """
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.bodies = Bodies(service.limits.cached_bytes)
+        limits = service.limits
+        self._bodies = Bodies(limits.cached_bytes)
+        seconds = limits.answer_seconds
+        self._tables = Pool(
+            "tables", threads=_TABLE_THREADS, each=limits.tables_a_caller, most=_MOST_TABLES, seconds=seconds
+        )
+        self._tests = Pool(
+            "tests",
+            threads=_TEST_THREADS,
+            each=limits.tests_a_caller,
+            most=max(_MOST_TESTS, limits.tests_a_caller),
+            seconds=seconds,
+        )
+
+    def close(self) -> None:
+        """Stop what is being made, and forget what was."""
+        for pool in (self._tables, self._tests):
+            pool.close()
+        self._bodies.clear()
 
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name, or raise UnknownDataset."""
@@ -56,10 +85,19 @@ class Answering:
         if payer is None:
             payer = await payer_of(request, dataset)
         key = ("table", dataset.name, dataset.answers.version, asked, form.name)
-        body = self.bodies.find(key)
-        if body is None:
-            body = await self.bodies.made(key, lambda: _table(dataset, asked, form, payer), by=payer)
-        return _respond(request, body, private=payer is not None, vary=("Accept",))
+        body = await self.made(request, key, lambda: self._table(dataset, asked, form, payer), payer=payer)
+        return respond(request, body, private=payer is not None, vary=("Accept",))
+
+    def _table(self, dataset: Dataset, asked: Asked, form: Format, payer: str | None) -> Body:
+        """Return the body of a table; its document, which says what was asked, is signed where the service has a key.
+
+        The other formats do not say of themselves which question they answer, so a signature would prove little.
+        """
+        body = _table(dataset, asked, form, payer)
+        key = self.service.signing_key
+        if key is None or form.name != DOCUMENT:
+            return body
+        return replace(body, signed=signature_headers(body.content, key))
 
     async def document(
         self,
@@ -71,15 +109,33 @@ class Answering:
         payer: str | None = None,
     ) -> Response:
         """Return a JSON document about a dataset, written once."""
-        body = await self.bodies.made(
+        body = await self.made(
+            request,
             (key, dataset.name, dataset.answers.version),
             lambda: Body.of(document_bytes(make()), "application/json"),
-            by=payer,
+            payer=payer,
         )
-        return _respond(request, body, private=payer is not None)
+        return respond(request, body, private=payer is not None)
+
+    async def made(
+        self,
+        request: Request,
+        key: Hashable,
+        make: Callable[[], Body],
+        *,
+        payer: str | None = None,
+        test: bool = False,
+    ) -> Body:
+        """Return the body of this key, kept or made: a test among tests, everything else among tables."""
+        pool = self._tests if test else self._tables
+        return await self._bodies.made(key, make, pool, Asker(request), by=payer)
+
+    async def done(self, request: Request, work: Callable[[], Made]) -> Made:
+        """Return what some slow work returns that is kept nowhere, made among tables."""
+        return await self._tables.done(object(), work, Asker(request))
 
 
-def _respond(request: Request, body: Body, *, private: bool, vary: tuple[str, ...] = ()) -> Response:
+def respond(request: Request, body: Body, *, private: bool, vary: tuple[str, ...] = ()) -> Response:
     """Return a body with what a cache needs to know of it: of what somebody paid for, that it is theirs."""
     if private:
         return body.response(request, cache_control=PRIVATE, vary=", ".join((*vary, "Authorization")))

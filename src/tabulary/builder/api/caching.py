@@ -1,18 +1,16 @@
 """Answers that were written once: kept as bytes within a bound, and made once however many ask at a time."""
 
-import asyncio
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-# More than there are cores: a question may wait for the ledger, and others must not wait with it.
-_THREADS = 32
+from tabulary.builder.working import Asker, Pool
+
 # What a body costs besides its bytes, so that a million empty ones are bounded too.
 _OVERHEAD = 1_024
 
@@ -20,6 +18,8 @@ _OVERHEAD = 1_024
 @dataclass(frozen=True)
 class Body:
     """A written answer: its bytes, what they are, and the tag by which a caller knows them again.
+
+    `signed` are the headers that say who signed the bytes, and the signature.
 
     >>> Body.of(b"{}", "application/json").tag
     '"44136fa355b3678a1146ad16f7e8649e"'
@@ -29,15 +29,28 @@ class Body:
     media_type: str
     tag: str
     file_name: str | None = None
+    signed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, content: bytes, media_type: str, file_name: str | None = None) -> "Body":
+    def of(
+        cls,
+        content: bytes,
+        media_type: str,
+        file_name: str | None = None,
+        signed: Mapping[str, str] | None = None,
+    ) -> "Body":
         """Return the body, tagged with a digest of its bytes: the same bytes, the same tag on every worker."""
-        return cls(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:32]}"', file_name)
+        tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        return cls(content, media_type, tag, file_name, signed or {})
 
     def response(self, request: Request, *, cache_control: str, vary: str) -> Response:
         """Return the answer to a request: the bytes, or 304 if the caller has them already."""
-        headers = {"ETag": self.tag, "Cache-Control": cache_control, **({"Vary": vary} if vary else {})}
+        headers = {
+            "ETag": self.tag,
+            "Cache-Control": cache_control,
+            **self.signed,
+            **({"Vary": vary} if vary else {}),
+        }
         known = request.headers.get("if-none-match")
         if (
             request.method == "GET"
@@ -53,17 +66,15 @@ class Body:
 class Bodies:
     """The bodies of a worker: the least recently asked for are forgotten once they fill more than `most_bytes`.
 
-    Safe from several threads and event loops. A body that several ask for at once is made once, in a thread of its
-    own, so that the loop goes on serving those that are kept.
+    Safe from several threads and event loops. A body that several ask for at once is made once, in a thread of the pool
+    that is for its kind, so that the loop goes on serving those that are kept.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._held = 0
         self._bodies: OrderedDict[Hashable, Body] = OrderedDict()
-        self._making: dict[Hashable, Future[Body]] = {}
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="answer")
 
     @property
     def held_bytes(self) -> int:
@@ -73,44 +84,35 @@ class Bodies:
     def find(self, key: Hashable) -> Body | None:
         """Return the body if it is kept."""
         with self._lock:
-            return self._look(key)
+            body = self._bodies.get(key)
+            if body is not None:
+                self._bodies.move_to_end(key)
+            return body
 
-    async def made(self, key: Hashable, make: Callable[[], Body], *, by: str | None = None) -> Body:
+    async def made(
+        self, key: Hashable, make: Callable[[], Body], pool: Pool, asker: Asker, *, by: str | None = None
+    ) -> Body:
         """Return the kept body, or make it; those who ask meanwhile with the same `by` wait for the same making.
 
         `by` names who pays: one asker's refusal is not another's.
         """
-        with self._lock:
-            if (body := self._look(key)) is not None:
-                return body
-            making = self._making.get((key, by))
-            if making is None:
-                making = self._threads.submit(self._make, key, make, by)
-                self._making[key, by] = making
-        # Shielded: whoever goes away must not take the answer from those who wait for it too.
-        return await asyncio.shield(asyncio.wrap_future(making))
+        if (body := self.find(key)) is not None:
+            return body
+        return await pool.done((key, by), lambda: self._make(key, make), asker)
 
-    def close(self) -> None:
-        """Forget all bodies and stop making any."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def clear(self) -> None:
+        """Forget all bodies."""
         with self._lock:
             self._bodies.clear()
             self._held = 0
 
-    def _look(self, key: Hashable) -> Body | None:
-        body = self._bodies.get(key)
-        if body is not None:
-            self._bodies.move_to_end(key)
-        return body
-
-    def _make(self, key: Hashable, make: Callable[[], Body], by: str | None) -> Body:
-        try:
-            body = make()
-            self._keep(key, body)
+    def _make(self, key: Hashable, make: Callable[[], Body]) -> Body:
+        # Somebody else's may have been kept since it was looked for.
+        if (body := self.find(key)) is not None:
             return body
-        finally:
-            with self._lock:
-                self._making.pop((key, by), None)
+        body = make()
+        self._keep(key, body)
+        return body
 
     def _keep(self, key: Hashable, body: Body) -> None:
         size = len(body.content) + _OVERHEAD

@@ -1,4 +1,4 @@
-"""What the custodian sees and does over HTTP: accounts, the ledger, tokens, usage, the key and the datasets.
+"""What the custodian sees and does over HTTP: accounts, the ledger, tokens, the log, usage, the key and the datasets.
 
 Names, budgets and costs; how often was asked, and never how many were counted.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 
 from tabulary.builder.api.asking import json_only
@@ -21,6 +22,10 @@ from tabulary.builder.api.custodian_models import (
     HeldDataset,
     HeldDatasetList,
     KeyModel,
+    LogList,
+    LogModel,
+    LogPage,
+    LogPart,
     MadeToken,
     NamedPage,
     NewAccount,
@@ -36,9 +41,12 @@ from tabulary.builder.api.custodian_models import (
 from tabulary.builder.api.describing import ALWAYS, BAD_BODY, Responses
 from tabulary.builder.api.describing import _problem as problem_answer
 from tabulary.builder.api.models import NeighboursModel
+from tabulary.builder.counting import CALLER
 from tabulary.builder.problems import Problem
 from tabulary.builder.security import custodian
 from tabulary.builder.service import Dataset, Service
+from tabulary.builder.state import Action, Actor
+from tabulary.builder.throttle import address_of
 from tabulary.core.privacy import Neighbours
 from tabulary.errors import InvalidPrivacy, LedgerError
 from tabulary.ledger import Account, Amount, Entry, Head, Ledger
@@ -62,6 +70,11 @@ def _service(request: Request) -> Service:
     return service
 
 
+def actor(request: Request) -> Actor:
+    """Return who does what a request asks for, as the log names them. Their token was looked at before."""
+    return Actor.of(request.scope[CALLER], address_of(request.scope))
+
+
 def _ledger(request: Request) -> Ledger:
     ledger = _service(request).ledger
     if ledger is None:
@@ -71,6 +84,7 @@ def _ledger(request: Request) -> Ledger:
 
 _Served = Annotated[Service, Depends(_service)]
 _Books = Annotated[Ledger, Depends(_ledger)]
+_By = Annotated[Actor, Depends(actor)]
 _NO_LEDGER = "This service keeps no ledger."
 
 
@@ -108,12 +122,15 @@ def list_accounts(request: Request, books: _Books, page: Annotated[NamedPage, Qu
     dependencies=[Depends(json_only)],
     responses={**_refusals(_404=_NO_LEDGER, _409="There is an account of that name."), **BAD_BODY},
 )
-def open_account(books: _Books, asked: NewAccount) -> AccountModel:
+def open_account(service: _Served, books: _Books, by: _By, asked: NewAccount) -> AccountModel:
     """Open an account, an analyst's for example. Its budget and neighbouring relation stand for good."""
     try:
         budget = asked.budget.privacy()
         neighbours = Neighbours(asked.neighbours.relation, asked.neighbours.records)
-        return _account(books.create_account(asked.name, budget, neighbours))
+        # The entry of the log is written first and committed last: an account that cannot be logged is not opened.
+        with service.state.log.writing() as act:
+            act.note(by, Action.account_opened, asked.name)
+            return _account(books.create_account(asked.name, budget, neighbours))
     except InvalidPrivacy as error:
         raise Problem(422, "invalid-privacy", f"{error} No account was opened.") from None
     except LedgerError:
@@ -160,18 +177,18 @@ def list_tokens(request: Request, service: _Served, page: Annotated[TokenPage, Q
     dependencies=[Depends(json_only)],
     responses={**_refusals(), **BAD_BODY},
 )
-def make_token(service: _Served, asked: NewToken) -> MadeToken:
+def make_token(service: _Served, by: _By, asked: NewToken) -> MadeToken:
     """Make a token and show its text, once. An analyst's needs an account that pays."""
     if asked.account is not None:
         _refuse_as_payer(service, asked.account)
-    token, text = service.state.tokens.add(asked.name, asked.role, asked.account, asked.days)
+    token, text = service.state.tokens.add(asked.name, asked.role, asked.account, asked.days, by=by)
     return MadeToken(token=TokenModel.model_validate(token), text=text)
 
 
 @router.delete("/tokens/{id}", status_code=204, responses=_refusals(_404="There is no such token."))
-def revoke_token(service: _Served, id: TokenId) -> None:  # noqa: A002 - the name in the address
+def revoke_token(service: _Served, by: _By, id: TokenId) -> None:  # noqa: A002 - the name in the address
     """Revoke a token, at once and for good. What it was good for before stays in the list."""
-    if not service.state.tokens.revoke(id):
+    if not service.state.tokens.revoke(id, by=by):
         raise Problem(404, "no-such-token", "There is no token with this id.")
 
 
@@ -181,6 +198,25 @@ def list_usage(request: Request, service: _Served, page: Annotated[UsagePage, Qu
     found = service.state.usage.read(dataset=page.dataset, after=page.after, size=page.size + 1)
     shown, further = _page(request, found, page.size, lambda row: row.number or 0)
     return UsageList(items=[UsageModel.model_validate(each) for each in shown], next=further)
+
+
+@router.get("/log", responses=_refusals())
+def list_log(request: Request, service: _Served, page: Annotated[LogPage, Query()]) -> LogList:
+    """List what was done to the service, by whom and when: accounts, tokens, versions, sign-ins and starts."""
+    found = service.state.log.list(after=page.after, size=page.size + 1)
+    shown, further = _page(request, found, page.size, lambda entry: entry.number)
+    return LogList(items=[LogModel.model_validate(each) for each in shown], next=further)
+
+
+@router.get(
+    "/log.jsonl",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}, **_refusals()},
+)
+def get_log_lines(service: _Served, part: Annotated[LogPart, Query()]) -> StreamingResponse:
+    """Give all of the log, or what came after an entry, as JSON lines: one entry per line, in order."""
+    lines = (f"{entry.line}\n" for entry in service.state.log.entries(part.after))
+    return StreamingResponse(lines, media_type="application/jsonl")
 
 
 @router.get("/key", responses=_refusals())

@@ -75,6 +75,16 @@ class UsagePage(_Page):
     after: Annotated[Position, Field(description="Only rows after the one of this number.")] = 0
 
 
+class LogPart(_Given):
+    """What came after an entry of the log."""
+
+    after: Annotated[Position, Field(description="Only entries after the one of this number.")] = 0
+
+
+class LogPage(_Page, LogPart):
+    """A page of the log."""
+
+
 class Budget(_Given):
     """What an account may spend in all: ε, or ε and δ, or ρ."""
 
@@ -222,6 +232,32 @@ class UsageList(BaseModel):
     """A page of the usage, in the order of first appearance. What came in the last seconds may not be in it yet."""
 
     items: list[UsageModel]
+    next: Next
+
+
+class LogModel(BaseModel):
+    """One thing that was done to the service, as it stands in the log for good."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    number: int
+    at: Annotated[str, Field(description="When, in UTC.", examples=["2026-05-04T09:30:00+00:00"])]
+    actor: Annotated[
+        str,
+        Field(description="The name of a token, `command line`, `service` or `unknown`.", examples=["Carl"]),
+    ]
+    token: Annotated[str | None, Field(description="The id of the token that was shown.")]
+    action: Annotated[str, Field(examples=["token made"])]
+    object: Annotated[str, Field(description="What it was done to.")]
+    address: Annotated[str | None, Field(description="Where the token was shown from.")]
+    previous: Digest
+    digest: Digest
+
+
+class LogList(BaseModel):
+    """A page of the log, in the order in which things were done; each entry is tied to the one before by its digest."""
+
+    items: list[LogModel]
     next: Next
 
 

@@ -15,6 +15,7 @@ from tabulary.builder.problems import Problem
 from tabulary.builder.service import Dataset
 from tabulary.core.domain import Margin
 from tabulary.core.privacy import describe_privacy
+from tabulary.release import PublicKey
 from tabulary.release.exchange import document_bytes
 from tabulary.workflows.answering.answers import Method
 
@@ -62,7 +63,8 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
         """Tell all that is public about a dataset: its attributes, which tables may be asked for, what is promised."""
         refuse_unknown(request.query_params.multi_items(), ())
         dataset = answering.dataset(name)
-        return await answering.document(request, dataset, "details", lambda: _details(dataset))
+        signer = answering.service.signer
+        return await answering.document(request, dataset, "details", lambda: _details(dataset, signer))
 
     @app.get(
         "/api/datasets/{id}/plan",
@@ -102,7 +104,7 @@ def _line(dataset: Dataset) -> dict[str, object]:
     }
 
 
-def _details(dataset: Dataset) -> dict[str, object]:
+def _details(dataset: Dataset, signer: PublicKey | None) -> dict[str, object]:
     answers, domain = dataset.answers, dataset.answers.domain
     plan = dataset.largest_plan
     return {
@@ -123,6 +125,7 @@ def _details(dataset: Dataset) -> dict[str, object]:
         "privacy": None if plan is None else describe_privacy(plan.privacy),
         "neighbours": None if plan is None else plan.describe()["neighbours"],
         "plan": plan.digest() if plan is not None and answers.method is Method.fixed else None,
+        "signer": None if signer is None else {**signer.describe(), "fingerprint": signer.fingerprint},
     }
 
 

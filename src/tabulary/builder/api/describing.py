@@ -29,10 +29,13 @@ def _problem(description: str, *headers: str) -> dict[str, Any]:
 
 
 ALWAYS: Responses = {
+    400: _problem("The service is not called by the name that the header Host gives."),
     422: _problem("A parameter is not known, or is not what it should be."),
-    429: _problem("Too many requests, or too many wrong tokens.", "Retry-After"),
+    429: _problem("Too many requests, too much at a time, or too many wrong tokens.", "Retry-After"),
     500: _problem("An unexpected error, of which nothing is told."),
-    503: _problem("The ledger or the state does not answer.", "Retry-After"),
+    503: _problem(
+        "The ledger or the state does not answer, or too much is under way to be done in time.", "Retry-After"
+    ),
 }
 UNKNOWN: Responses = {404: _problem("There is no such dataset, plan or format.")}
 NOT_MODIFIED: Responses = {
@@ -45,7 +48,7 @@ PAID: Responses = {
     403: _problem("The public rules do not allow the table, or the budget cannot pay for it."),
 }
 BAD_BODY: Responses = {
-    400: _problem("The body cannot be read."),
+    400: _problem("The body cannot be read, or the service is not called so."),
     413: _problem("The body is too large."),
     415: _problem("The body is not JSON."),
 }

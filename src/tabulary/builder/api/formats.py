@@ -52,7 +52,10 @@ def _written(form: writers.Format) -> Format:
     )
 
 
-_JSON = Format("json", "JSON", "application/json", lambda given: document_bytes(given.document()))
+DOCUMENT = "json"
+"""The format of the document that says by itself what was asked, and of which version of which dataset."""
+
+_JSON = Format(DOCUMENT, "JSON", "application/json", lambda given: document_bytes(given.document()))
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {

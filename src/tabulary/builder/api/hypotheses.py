@@ -1,11 +1,14 @@
 """Tests of a table that know its noise: independence of two attributes, and the difference of two cells."""
 
+from collections.abc import Mapping, Sequence
+
 from fastapi import Depends, FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabulary.builder.api.answering import Answering, answer_to, payer_of
+from tabulary.builder.api.answering import Answering, answer_to, payer_of, respond
 from tabulary.builder.api.asking import Asked, json_only, refuse_unknown
+from tabulary.builder.api.caching import Body
 from tabulary.builder.api.describing import BAD_BODY, PAID, DatasetName, operation
 from tabulary.builder.api.models import AskedTest, Verdict
 from tabulary.builder.service import Dataset
@@ -14,6 +17,7 @@ from tabulary.errors import InvalidNoise, InvalidWorkload, TooManyCells
 from tabulary.infer import independence
 from tabulary.infer.difference import ASSUMED, difference
 from tabulary.release import ReleasedTable
+from tabulary.release.exchange import document_bytes
 from tabulary.workflows.answering.questions import Question
 
 MOST_CELLS = 400
@@ -38,15 +42,29 @@ def add_tests(app: FastAPI, answering: Answering) -> None:
         refuse_unknown(request.query_params.multi_items(), ())
         payer = await payer_of(request, dataset)
         asked = asked_test(dataset.answers.domain, body)
-        # In the order of the table, so that one cell is one question however it is written.
-        cells = [{a: cell[a] for a in asked.question.by if a in cell} for cell in body.cells or ()]
-        return await answering.document(
-            request,
-            dataset,
-            ("test", body.test, asked, tuple(tuple(cell.items()) for cell in cells)),
-            lambda: tested(dataset, asked, cells, payer),
-            payer=payer,
-        )
+        verdict = await verdict_on(answering, request, dataset, asked, body.cells or (), payer)
+        return respond(request, verdict, private=payer is not None)
+
+
+async def verdict_on(
+    answering: Answering,
+    request: Request,
+    dataset: Dataset,
+    asked: Asked,
+    cells: Sequence[Mapping[str, str]],
+    payer: str | None,
+) -> Body:
+    """Return the verdict of a test as JSON: on the difference of two cells, or on independence without any."""
+    # In the order of the table, so that one cell is one question however it is written.
+    ordered = [{a: cell[a] for a in asked.question.by if a in cell} for cell in cells]
+    key = ("test", asked, tuple(tuple(cell.items()) for cell in ordered))
+    return await answering.made(
+        request,
+        (key, dataset.name, dataset.answers.version),
+        lambda: Body.of(document_bytes(_tested(dataset, asked, ordered, payer)), "application/json"),
+        payer=payer,
+        test=True,
+    )
 
 
 def asked_test(domain: Domain, body: AskedTest) -> Asked:
@@ -77,10 +95,9 @@ def asked_test(domain: Domain, body: AskedTest) -> Asked:
     return Asked(question, linear=True)
 
 
-def tested(
+def _tested(
     dataset: Dataset, asked: Asked, cells: list[dict[str, str]], payer: str | None
 ) -> dict[str, object]:
-    """Return the verdict of a test as plain data: on the difference of two cells, or on independence without any."""
     if dataset.largest_plan is None:
         raise InvalidNoise(
             f"no test can be made: {dataset.name!r} is protected by the method {dataset.answers.method.value!r}, and "

@@ -141,6 +141,14 @@ class NeighboursModel(BaseModel):
     sensitive: Names
 
 
+class SignerModel(BaseModel):
+    """Who signs the documents of tables, in the header Tabulary-Signature."""
+
+    name: str
+    public_key: Annotated[str, Field(description="The Ed25519 public key: 32 bytes in base64.")]
+    fingerprint: Annotated[str, Field(description="The first half of the key's SHA-256.")]
+
+
 class DatasetDetails(DatasetLine):
     """All that is public about a dataset, but for its tables."""
 
@@ -162,6 +170,9 @@ class DatasetDetails(DatasetLine):
     plan: Annotated[
         str | None,
         Field(description="The digest of the plan behind all tables; null where each has a plan of its own."),
+    ]
+    signer: Annotated[
+        SignerModel | None, Field(description="Who signs the tables; null where they are not signed.")
     ]
 
 

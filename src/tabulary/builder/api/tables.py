@@ -1,7 +1,6 @@
 """The routes of tables: the tables themselves, and how accurate they will be."""
 
 from fastapi import Depends, FastAPI
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -133,7 +132,7 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         """Tell the expected error of a table and what it would cost. Counts nobody and costs nothing."""
         dataset = answering.dataset(name)
         asked = asked_in_query(dataset.answers.domain, request.query_params.multi_items(), known=MARGIN)
-        return await _accuracy(dataset, asked)
+        return await _accuracy(request, answering, dataset, asked)
 
     @app.post(
         "/api/datasets/{id}/accuracy",
@@ -150,11 +149,11 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         """Tell the expected error of a table and what it would cost, the same as for GET."""
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
-        return await _accuracy(dataset, asked_in_json(dataset.answers.domain, body))
+        return await _accuracy(request, answering, dataset, asked_in_json(dataset.answers.domain, body))
 
 
-async def _accuracy(dataset: Dataset, asked: Asked) -> Response:
-    document = await run_in_threadpool(accuracy_of, dataset, asked)
+async def _accuracy(request: Request, answering: Answering, dataset: Dataset, asked: Asked) -> Response:
+    document = await answering.done(request, lambda: accuracy_of(dataset, asked))
     # Not to be kept: the price of a question falls to nothing once somebody paid it.
     return Response(
         document_bytes(document), headers={"Cache-Control": "no-store"}, media_type="application/json"

@@ -1,4 +1,4 @@
-"""What the custodian's pages are filled with: budgets, debits in time, tokens and requests. Never a count of people."""
+"""What the custodian's pages are filled with: budgets, debits, tokens, requests, the log. Never a count of people."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from tabulary.builder.service import Dataset
 from tabulary.builder.state import Token
+from tabulary.builder.state.log import LogEntry
 from tabulary.builder.state.usage import DayOfUse
 from tabulary.ledger import Account, Amount, Balance, Entry
 from tabulary.ledger.amounts import cost_in_unit_of
@@ -172,6 +173,21 @@ class TokenLine:
         good = token.good_at(now)
         condition = "good" if good else "expired" if token.revoked is None else "revoked"
         return cls(token, condition, f"/custodian/tokens/{token.id}")
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """An entry of the log; `url` leads to the token of whoever did it, and is empty where none was shown."""
+
+    entry: LogEntry
+    moment: datetime
+    url: str
+
+    @classmethod
+    def of(cls, entry: LogEntry) -> "LogLine":
+        """Return the line of an entry."""
+        url = "" if entry.token is None else f"/custodian/tokens/{entry.token}"
+        return cls(entry, datetime.fromisoformat(entry.at), url)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""The custodian's pages: datasets, accounts and budgets, the ledger in time, tokens and usage, behind a session.
+"""The custodian's pages: datasets, accounts and budgets, the ledger in time, tokens, usage and the log.
+
+All are behind a session.
 
 They show what the custodian's API tells and do what it does, with the same refusals: budgets and costs, how often was
 asked, and never how many were counted. They load no script.
@@ -18,20 +20,21 @@ from tabulary.builder.api.asking import refuse_unknown
 from tabulary.builder.api.custodian import held_dataset, make_token, open_account, revoke_token
 from tabulary.builder.api.custodian_models import NewAccount, NewToken
 from tabulary.builder.pages import sessions
-from tabulary.builder.pages.books import LEDGER, AccountLine, Timeline, TokenLine, use_lines
+from tabulary.builder.pages.books import LEDGER, AccountLine, LogLine, Timeline, TokenLine, use_lines
 from tabulary.builder.pages.door import Door, Fields
 from tabulary.builder.pages.rendering import Site
 from tabulary.builder.pages.sessions import SessionGate, SignedIn
 from tabulary.builder.problems import Problem
 from tabulary.builder.service import Service
-from tabulary.builder.state import Token
+from tabulary.builder.state import Actor, Token
 from tabulary.builder.state.tokens import LONGEST_LIFE
+from tabulary.builder.throttle import address_of
 from tabulary.errors import InvalidPlan
 from tabulary.ledger import Account, Ledger
 from tabulary.workflows.answering.answers import Method
 
 ROOT = "/custodian"
-ACCOUNTS, TOKENS, USAGE = f"{ROOT}/accounts", f"{ROOT}/tokens", f"{ROOT}/usage"
+ACCOUNTS, TOKENS, USAGE, LOG = (f"{ROOT}/{room}" for room in ("accounts", "tokens", "usage", "log"))
 DAYS = (7, 30, 90, 365)
 """Over how many days the usage can be shown."""
 
@@ -41,6 +44,7 @@ _ROOMS = (
     (LEDGER, "Ledger"),
     (TOKENS, "Tokens"),
     (USAGE, "Usage"),
+    (LOG, "Log"),
 )
 _PAGE = 25
 _TOKEN_ID = re.compile(r"[0-9a-f]{12}")
@@ -89,6 +93,7 @@ def add_custodian_pages(app: FastAPI, service: Service, site: Site) -> None:
         ("GET", f"{TOKENS}/{{id}}", read(desk.token)),
         ("POST", f"{TOKENS}/{{id}}", write(desk.revoke_token)),
         ("GET", USAGE, read(desk.usage)),
+        ("GET", LOG, read(desk.log)),
     ):
         app.router.routes.append(Route(path, endpoint, methods=[method], include_in_schema=False))
 
@@ -139,7 +144,7 @@ class _Desk:
             asked = NewAccount.model_validate(
                 {"name": given["name"], "budget": budget, "neighbours": neighbours}
             )
-            open_account(ledger, asked)
+            open_account(self._service, ledger, _actor(request, who), asked)
         except ValidationError as wrong:
             return self._accounts(who, given, _complaints(wrong), 422)
         except Problem as refusal:
@@ -187,7 +192,7 @@ class _Desk:
         given = _given(fields, _NO_TOKEN)
         try:
             asked = NewToken.model_validate({name: value or None for name, value in given.items()})
-            made = make_token(self._service, asked)
+            made = make_token(self._service, _actor(request, who), asked)
         except ValidationError as wrong:
             return self._tokens(who, given, _complaints(wrong), 422)
         except InvalidPlan as refusal:
@@ -212,7 +217,7 @@ class _Desk:
     def revoke_token(self, request: Request, who: SignedIn, fields: Fields) -> Response:
         """Revoke a token. Whoever revokes their own is out."""
         token = self._known_token(request)
-        revoke_token(self._service, token.id)
+        revoke_token(self._service, _actor(request, who), token.id)
         return RedirectResponse("/" if token.id == who.token.id else _url(TOKENS, revoked=token.id), 303)
 
     def usage(self, request: Request, who: SignedIn) -> Response:
@@ -231,6 +236,22 @@ class _Desk:
             requests=sum(use.requests for use in uses),
             days=DAYS,
             shown=int(shown),
+        )
+
+    def log(self, request: Request, who: SignedIn) -> Response:
+        """Show what was done to the service, the last first."""
+        refuse_unknown(request.query_params.multi_items(), ("before",))
+        before = request.query_params.get("before")
+        if before is not None and not _POSITION.fullmatch(before):
+            raise Problem(422, "invalid-request", "'before' is the number of an entry.")
+        found = self._service.state.log.newest(None if before is None else int(before), _PAGE + 1)
+        return self._page(
+            who,
+            "custodian_log.html.j2",
+            LOG,
+            lines=[LogLine.of(entry) for entry in found[:_PAGE]],
+            older_url=_url(LOG, before=str(found[_PAGE - 1].number)) if len(found) > _PAGE else "",
+            newest_url=LOG if before is not None else "",
         )
 
     def _accounts(
@@ -298,6 +319,10 @@ class _Desk:
         return self._site.response(
             template, status, sessions.REFERRER_POLICY, who=who, rooms=_ROOMS, room=room, **given
         )
+
+
+def _actor(request: Request, who: SignedIn) -> Actor:
+    return Actor.of(who.token, address_of(request.scope))
 
 
 def _accounts(ledger: Ledger | None) -> list[Account]:

@@ -9,6 +9,7 @@ from tabulary.builder.pages.rendering import MEDIA_TYPE, PAGE_POLICY, Site
 from tabulary.builder.problems import MEDIA_TYPE as PROBLEM
 
 _HEADINGS = {
+    400: "This cannot be answered",
     401: "Please sign in",
     403: "This cannot be given",
     404: "There is nothing here",

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tabulary.builder.problems import Problem
+from tabulary.release import PublicKey
 from tabulary.release.pages import page_template
 
 PACKAGE = "tabulary.builder.pages"
@@ -59,6 +60,7 @@ class Site:
     """What every page of a service shows around its own content."""
 
     title: str
+    signer: PublicKey | None = None
 
     @property
     def css(self) -> str:

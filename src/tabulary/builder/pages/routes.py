@@ -1,7 +1,6 @@
 """The addresses of pages: the datasets, the choice of variables, the table, and the files that pages load."""
 
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -10,11 +9,12 @@ from tabulary.builder.api.answering import Answering, answer_to
 from tabulary.builder.api.asking import Asked, refuse_unknown
 from tabulary.builder.api.caching import Body
 from tabulary.builder.api.formats import format_named
+from tabulary.builder.api.hypotheses import verdict_on
 from tabulary.builder.pages.building import Forecast, build_page, dataset_line
 from tabulary.builder.pages.choices import Choices, from_form, is_form
 from tabulary.builder.pages.rendering import MEDIA_TYPE, PAGE_POLICY, Site, html_response, static
 from tabulary.builder.pages.sessions import REFERRER_POLICY, SessionGate, SignedIn, form
-from tabulary.builder.pages.showing import Asker, ask_page, table_page
+from tabulary.builder.pages.showing import Asker, Verdict, ask_page, table_page, verdict_of
 from tabulary.builder.problems import Problem
 from tabulary.builder.service import Dataset
 from tabulary.workflows.answering.answers import Method
@@ -56,8 +56,8 @@ class _Pages:
         if is_form(items):
             return RedirectResponse(from_form(domain, items).build_url(dataset.name), 303)
         chosen = Choices.of(domain, items)
-        content = await run_in_threadpool(
-            lambda: self._site.html("build.html.j2", **build_page(dataset, chosen))
+        content = await self._answering.done(
+            request, lambda: self._site.html("build.html.j2", **build_page(dataset, chosen))
         )
         return self._kept(request, Body.of(content, MEDIA_TYPE))
 
@@ -76,9 +76,11 @@ class _Pages:
         origin = str(request.base_url).rstrip("/")
         if dataset.answers.method is Method.interactive:
             return await self._paid_table(request, dataset, chosen, origin)
-        body = await self._answering.bodies.made(
+        verdict = await self._verdict(request, dataset, chosen, None)
+        body = await self._answering.made(
+            request,
             ("page", dataset.name, dataset.answers.version, chosen, origin),
-            lambda: Body.of(self._written(dataset, chosen, origin), MEDIA_TYPE),
+            lambda: Body.of(self._written(dataset, chosen, origin, verdict=verdict), MEDIA_TYPE),
         )
         return self._kept(request, body)
 
@@ -87,7 +89,7 @@ class _Pages:
         dataset, chosen, analyst = await self._asked_by_analyst(request)
         await form(request, analyst.form_token)
         asked = Asked(chosen.question(dataset.answers.domain))
-        await run_in_threadpool(answer_to, dataset, asked, analyst.payer)
+        await self._answering.done(request, lambda: answer_to(dataset, asked, analyst.payer))
         return RedirectResponse(chosen.url(dataset.name), 303)
 
     async def file(self, request: Request) -> Response:
@@ -119,16 +121,20 @@ class _Pages:
     async def _paid_table(self, request: Request, dataset: Dataset, chosen: Choices, origin: str) -> Response:
         # Refuses a total that is public, which the rules of the universe do not know.
         margin = chosen.question(dataset.answers.domain).margin(dataset.answers.domain)
-        await run_in_threadpool(dataset.answers.plan_of, margin)
+        await self._answering.done(request, lambda: dataset.answers.plan_of(margin))
         who = await self._sessions.signed_in(request)
         asker = None
-        if who is not None and who.payer is not None:
-            asker = Asker(who.payer, await run_in_threadpool(self._left, who.payer), who.form_token)
-        forecast = await run_in_threadpool(Forecast.of, dataset, chosen)
+        if who is not None and (payer := who.payer) is not None:
+            left = await self._answering.done(request, lambda: self._left(payer))
+            asker = Asker(payer, left, who.form_token)
+        forecast = await self._answering.done(request, lambda: Forecast.of(dataset, chosen))
         # With a form that is sent; without one nobody need know where a reader comes from.
         headers = None if asker is None else REFERRER_POLICY
         if asker is not None and forecast.free:
-            content = await run_in_threadpool(self._written, dataset, chosen, origin, asker)
+            verdict = await self._verdict(request, dataset, chosen, asker.account)
+            content = await self._answering.done(
+                request, lambda: self._written(dataset, chosen, origin, asker, verdict)
+            )
             return html_response(content, headers=headers)
         page = ask_page(dataset, chosen, forecast, origin, asker)
         return self._site.response("ask.html.j2", headers=headers, **page)
@@ -140,8 +146,25 @@ class _Pages:
         left = ledger.account(account).remaining()
         return "nothing" if left is None else str(left)
 
-    def _written(self, dataset: Dataset, chosen: Choices, origin: str, asker: Asker | None = None) -> bytes:
-        return self._site.html("table.html.j2", **table_page(dataset, chosen, origin, asker))
+    async def _verdict(
+        self, request: Request, dataset: Dataset, chosen: Choices, payer: str | None
+    ) -> Verdict | None:
+        """Return what a test on the page found: the one that the API gives, made where it makes it."""
+        return await verdict_of(
+            dataset,
+            chosen,
+            lambda asked, cells: verdict_on(self._answering, request, dataset, asked, cells, payer),
+        )
+
+    def _written(
+        self,
+        dataset: Dataset,
+        chosen: Choices,
+        origin: str,
+        asker: Asker | None = None,
+        verdict: Verdict | None = None,
+    ) -> bytes:
+        return self._site.html("table.html.j2", **table_page(dataset, chosen, origin, asker, verdict))
 
     def _kept(self, request: Request, body: Body) -> Response:
         response = body.response(request, cache_control=_ASKED_AGAIN, vary="")

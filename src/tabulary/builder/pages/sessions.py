@@ -83,15 +83,18 @@ class SessionGate:
         The session that the request came with is ended: whoever knew its name knows nothing of the new one.
         """
         gate: Gate = request.app.state.gate
-        token = await gate.look_at(text, address_of(request.scope))
+        address = address_of(request.scope)
+        token = await gate.look_at(text, address)
         request.scope[CALLER] = token
         await self.sign_out(request)
-        return token, await to_thread.run_sync(self._sessions.begin, token, limiter=self._threads)
+        return token, await to_thread.run_sync(self._sessions.begin, token, address, limiter=self._threads)
 
     async def sign_out(self, request: Request) -> None:
         """End the session of a request, if it has one."""
         if name := _cookie(request, _SESSION):
-            await to_thread.run_sync(self._sessions.end, name, limiter=self._threads)
+            await to_thread.run_sync(
+                self._sessions.end, name, address_of(request.scope), limiter=self._threads
+            )
 
 
 async def form(request: Request, expected: str | None) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """What the page of a table is filled with: the table, and ways to change it, to take it along and to doubt it."""
 
+import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,9 @@ from markupsafe import Markup
 
 from tabulary.builder.api.answering import answer_to
 from tabulary.builder.api.asking import Asked
+from tabulary.builder.api.caching import Body
 from tabulary.builder.api.formats import FORMATS, Format
-from tabulary.builder.api.hypotheses import asked_test, tested
+from tabulary.builder.api.hypotheses import asked_test
 from tabulary.builder.api.models import AskedTest
 from tabulary.builder.pages.building import Forecast, filter_name
 from tabulary.builder.pages.charts import bars_svg, heat_map_svg
@@ -87,10 +89,17 @@ def ask_page(
     }
 
 
-def table_page(dataset: Dataset, chosen: Choices, origin: str, asker: Asker | None = None) -> dict[str, Any]:
+def table_page(
+    dataset: Dataset,
+    chosen: Choices,
+    origin: str,
+    asker: Asker | None = None,
+    verdict: Verdict | None = None,
+) -> dict[str, Any]:
     """Return what the page of a table is filled with; may count, may debit, may take seconds.
 
-    `asker` is the analyst who signed in and pays; None where nothing is paid.
+    `asker` is the analyst who signed in and pays; None where nothing is paid. `verdict` is what a test found, None if
+    none was asked for.
     """
     payer = None if asker is None else asker.account
     answer = answer_to(dataset, Asked(chosen.question(dataset.answers.domain)), payer)
@@ -103,7 +112,7 @@ def table_page(dataset: Dataset, chosen: Choices, origin: str, asker: Asker | No
         "many": answer.table.counts.size > MANY,
         "chart": _drawn(chosen.chart, view),
         "promise": answer.promise,
-        "verdict": _verdict(dataset, chosen, payer),
+        "verdict": verdict,
         "may_test": answer.plan is not None and bool(chosen.by),
         "may_test_independence": len(chosen.by) == 2,
         "cells": [
@@ -243,7 +252,11 @@ def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[
     ]
 
 
-def _verdict(dataset: Dataset, chosen: Choices, payer: str | None) -> Verdict | None:
+Tested = Callable[[Asked, list[dict[str, str]]], Awaitable[Body]]
+"""Makes a test of a table: on the difference of two cells, or on independence without any."""
+
+
+async def verdict_of(dataset: Dataset, chosen: Choices, tested: Tested) -> Verdict | None:
     """Return what a test found, None if none was asked for. What cannot be tested is said, and the table is shown."""
     if chosen.test is None:
         return None
@@ -255,7 +268,7 @@ def _verdict(dataset: Dataset, chosen: Choices, payer: str | None) -> Verdict | 
     )
     try:
         asked = asked_test(dataset.answers.domain, body)
-        found: dict[str, Any] = tested(dataset, asked, cells, payer)
+        found: dict[str, Any] = json.loads((await tested(asked, cells)).content)
     except (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells) as refusal:
         said = str(refusal)
         return Verdict(said[:1].upper() + said[1:])

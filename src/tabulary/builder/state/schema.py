@@ -83,9 +83,42 @@ sessions = Table(
     Column("seen", Moment, nullable=False),
 )
 
+# The newest head of each account of the ledger that this service has seen.
+heads = Table(
+    "heads",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("entries", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+
 facts = Table(
     "facts",
     metadata,
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
+)
+
+# What the custodian did. Each entry is tied to the one before by its digest, as debits are in the ledger.
+log = Table(
+    "log",
+    metadata,
+    Column("number", _Number, primary_key=True, autoincrement=False),
+    Column("at", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("token", Text),
+    Column("action", Text, nullable=False),
+    Column("object", Text, nullable=False),
+    Column("address", Text),
+    Column("previous", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+
+# The end of the chain, so that an entry that is missing at the end is missed.
+log_head = Table(
+    "log_head",
+    metadata,
+    Column("id", _Number, CheckConstraint("id = 1", name="id"), primary_key=True, autoincrement=False),
+    Column("entries", _Number, nullable=False),
+    Column("digest", Text, nullable=False),
 )

@@ -8,7 +8,8 @@ from sqlalchemy import delete, insert, or_, select, update
 
 from tabulary.builder.state import schema
 from tabulary.builder.state.database import Database
-from tabulary.builder.state.tokens import Clock, Token, token_from_row
+from tabulary.builder.state.log import Action, Actor, Log
+from tabulary.builder.state.tokens import Clock, Role, Token, token_from_row
 
 IDLE = timedelta(minutes=30)
 """A session that nobody uses for so long has ended."""
@@ -37,21 +38,27 @@ class Sessions:
     (True, None)
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, log: Log) -> None:
         self._database = database
         self._clock = clock
+        self._log = log
 
-    def begin(self, token: Token) -> str:
-        """Return the name of a new session, which is kept nowhere. Sessions that have ended are forgotten."""
+    def begin(self, token: Token, address: str | None = None) -> str:
+        """Return the name of a new session, which is kept nowhere. Sessions that have ended are forgotten.
+
+        That a custodian signed in, and from which address, is written to the log.
+        """
         name = secrets.token_hex(32)
         now, sessions = self._clock(), schema.sessions
-        with self._database.writing() as connection:
-            connection.execute(
+        with self._log.writing() as act:
+            act.connection.execute(
                 delete(sessions).where(or_(sessions.c.began <= now - LONGEST, sessions.c.seen <= now - IDLE))
             )
-            connection.execute(
+            act.connection.execute(
                 insert(sessions).values(digest=_digest(name), token=token.id, began=now, seen=now)
             )
+            if token.role is Role.custodian:
+                act.note(Actor.of(token, address), Action.signed_in)
         return name
 
     def find(self, name: str) -> Token | None:
@@ -79,10 +86,21 @@ class Sessions:
                 connection.execute(update(sessions).where(mine).values(seen=now))
         return token
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, address: str | None = None) -> None:
         """End a session, at once and for good; one that is not there has ended already."""
-        with self._database.writing() as connection:
-            connection.execute(delete(schema.sessions).where(schema.sessions.c.digest == _digest(name)))
+        sessions, tokens = schema.sessions, schema.tokens
+        mine = sessions.c.digest == _digest(name)
+        with self._log.writing() as act:
+            row = (
+                act.connection.execute(
+                    select(tokens).join(sessions, sessions.c.token == tokens.c.id).where(mine)
+                )
+                .mappings()
+                .first()
+            )
+            act.connection.execute(delete(sessions).where(mine))
+            if row is not None and row["role"] == Role.custodian:
+                act.note(Actor.of(token_from_row(dict(row)), address), Action.signed_out)
 
 
 def _digest(name: str) -> str:

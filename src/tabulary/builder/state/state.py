@@ -1,7 +1,8 @@
-"""The state of a table builder, opened: tokens, sessions, usage and facts, on SQLite or on PostgreSQL."""
+"""The state of a table builder, opened: tokens, sessions, log, usage and facts, on SQLite or on PostgreSQL."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +11,9 @@ from sqlalchemy import Select, select, text
 from tabulary.builder.state import schema
 from tabulary.builder.state.counter import RequestCounter
 from tabulary.builder.state.database import Database, database_at
+from tabulary.builder.state.heads import Heads
+from tabulary.builder.state.log import Log
+from tabulary.builder.state.log_file import LogFile
 from tabulary.builder.state.migrating import migrate, refuse_unmigrated
 from tabulary.builder.state.sessions import Sessions
 from tabulary.builder.state.tokens import Clock, Tokens
@@ -26,8 +30,9 @@ class State:
     """What a table builder remembers besides its ledger. Nothing in it depends on a record.
 
     Shared by the threads of a process and by many processes; a process opens it for itself. `tokens` are who may ask,
-    `sessions` are who signed in with one, `usage` is what was asked, `counter` counts requests for it, and `remember`
-    keeps the facts that must not change between two starts. Use it as a context manager, or `close` it.
+    `sessions` are who signed in with one, `log` is what the custodian did, of which `log_file` gets a copy, `usage` is
+    what was asked, `counter` counts requests for it, `heads` are the newest heads of the ledger, and `remember` keeps
+    the facts that must not change between two starts. Use it as a context manager, or `close` it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, State.create(f"{folder}/state.sqlite") as state:
@@ -36,32 +41,36 @@ class State:
     (True, None)
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, log_file: Path | None = None) -> None:
         self._database = database
-        self.tokens = Tokens(database, clock)
-        self.sessions = Sessions(database, clock)
+        self.log = Log(database, clock, None if log_file is None else LogFile(log_file))
+        self.tokens = Tokens(database, clock, self.log)
+        self.sessions = Sessions(database, clock, self.log)
         self.usage = Usage(database)
+        self.heads = Heads(database)
         self.counter = RequestCounter(self.usage.add)
 
     @classmethod
-    def create(cls, where: Where, *, clock: Clock = _now) -> "State":
+    def create(cls, where: Where, *, clock: Clock = _now, log_file: Path | None = None) -> "State":
         """Return the state at `where`, its tables created or brought up to date; nothing in them is lost."""
-        return cls._opened(where, migrate, clock)
+        return cls._opened(where, migrate, clock, log_file)
 
     @classmethod
-    def open(cls, where: Where, *, clock: Clock = _now) -> "State":
+    def open(cls, where: Where, *, clock: Clock = _now, log_file: Path | None = None) -> "State":
         """Return the state at `where`; refuse one that is missing, or older or newer than this Tabulary."""
-        return cls._opened(where, refuse_unmigrated, clock)
+        return cls._opened(where, refuse_unmigrated, clock, log_file)
 
     @classmethod
-    def _opened(cls, where: Where, prepare: Callable[[Database], None], clock: Clock) -> "State":
+    def _opened(
+        cls, where: Where, prepare: Callable[[Database], None], clock: Clock, log_file: Path | None
+    ) -> "State":
         database = database_at(where)
         try:
             prepare(database)
         except BaseException:
             database.close()
             raise
-        return cls(database, clock)
+        return cls(database, clock, log_file)
 
     def remember(self, name: str, value: str) -> None:
         """Keep a fact for good; refuse a value other than the one that was kept first.

@@ -13,6 +13,7 @@ from sqlalchemy import insert, select, update
 
 from tabulary.builder.state import schema
 from tabulary.builder.state.database import Database
+from tabulary.builder.state.log import COMMAND_LINE, Action, Actor, Log
 from tabulary.errors import InvalidPlan
 
 Clock = Callable[[], datetime]
@@ -50,6 +51,11 @@ class Token:
     expires: datetime | None = None
     revoked: datetime | None = None
 
+    @property
+    def words(self) -> str:
+        """What the log calls it."""
+        return f"{self.id}, {self.name}, {self.role}"
+
     def good_at(self, moment: datetime) -> bool:
         """Return whether the token opens anything at that moment."""
         return self.revoked is None and (self.expires is None or moment < self.expires)
@@ -63,17 +69,24 @@ class Tokens:
     or not.
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, log: Log) -> None:
         self._database = database
         self._clock = clock
+        self._log = log
 
     def add(
-        self, name: str, role: Role | str, account: str | None = None, days: int | None = None
+        self,
+        name: str,
+        role: Role | str,
+        account: str | None = None,
+        days: int | None = None,
+        *,
+        by: Actor = COMMAND_LINE,
     ) -> tuple[Token, str]:
         """Return a new token and its text, which is kept nowhere: show it to its owner and forget it.
 
         `name` says whose it is. It is good for `days`, or until it is revoked. An analyst's token names the account
-        that pays; a custodian's pays for nothing.
+        that pays; a custodian's pays for nothing. `by` is who makes it, for the log.
         """
         if not name.strip() or len(name) > 200 or not name.isprintable():
             raise InvalidPlan("a token needs a name of at most 200 printable characters. None was made.")
@@ -96,8 +109,9 @@ class Tokens:
             expires=None if days is None else created + timedelta(days=days),
         )
         text = f"tab_{token.id}_{secrets.token_hex(32)}"
-        with self._database.writing() as connection:
-            connection.execute(insert(schema.tokens).values(**vars(token), digest=_digest(text)))
+        with self._log.writing() as act:
+            act.connection.execute(insert(schema.tokens).values(**vars(token), digest=_digest(text)))
+            act.note(by, Action.token_made, token.words)
         return token, text
 
     def find(self, text: str) -> Token | None:
@@ -126,18 +140,20 @@ class Tokens:
         """Return whether a token opens anything now."""
         return token.good_at(self._clock())
 
-    def revoke(self, id: str) -> bool:  # noqa: A002 — the field's name
+    def revoke(self, id: str, *, by: Actor = COMMAND_LINE) -> bool:  # noqa: A002 — the field's name
         """Take a token back, at once and for good; return whether there is such a token."""
         tokens = schema.tokens
-        with self._database.writing() as connection:
-            known = connection.execute(select(tokens.c.id).where(tokens.c.id == id)).first() is not None
-            connection.execute(
+        with self._log.writing() as act:
+            row = act.connection.execute(select(tokens).where(tokens.c.id == id)).mappings().first()
+            done = act.connection.execute(
                 # The first time stands, however often it is revoked.
                 update(tokens)
                 .where(tokens.c.id == id, tokens.c.revoked.is_(None))
                 .values(revoked=self._clock())
             )
-        return known
+            if row is not None and done.rowcount:
+                act.note(by, Action.token_revoked, token_from_row(dict(row)).words)
+        return row is not None
 
     def list(self, after: str | None = None, size: int = 100) -> tuple[Token, ...]:
         """Return tokens in the order in which they were made, those made after the one with the id `after`."""

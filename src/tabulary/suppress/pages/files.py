@@ -102,9 +102,12 @@ def read_table(path: str | Path, *, total: str = TOTAL, amounts: bool = False) -
     if place.is_dir():
         place = place / JSON_NAME
     try:
-        if place.stat().st_size > _LARGEST:
+        # Not by its stated length: a device has none, and no end.
+        with place.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
             raise UnreadableSource(f"{str(place)!r} is too large for a table. Nothing was read.")
-        text = place.read_bytes().decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except OSError:
         raise UnreadableSource(
             f"there is no table {str(place)!r} that could be read. Name a table.json, a folder with one, or a CSV file."
@@ -206,7 +209,7 @@ def _shown(value: float) -> str:
 def _from_json(text: str) -> PublicTable:
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidTable("it is not a JSON file.") from None
     match content:
         case {"schema": str(schema), "method": str(method), "facts": dict(facts), "table": described, **rest}:
@@ -246,6 +249,8 @@ def _from_csv(text: str, total: str, *, whole: bool) -> PublicTable:
     levels = {name: [level for level in dict.fromkeys(column[name]) if level != total] for name in attributes}
     # Domain refuses an attribute that has sums only, and a level without a name.
     domain = Domain(levels)
+    if domain.size > len(rows):
+        raise _incomplete(domain)
     table = _Filled(domain, whole)
     for number in range(len(rows)):
         labels = {name: column[name][number] for name in attributes if column[name][number] != total}
@@ -285,10 +290,7 @@ class _Filled:
     def public(self) -> PublicTable:
         """Return the table, or refuse one that does not have all of its cells."""
         if len(self.given[self.domain.attributes]) < self.domain.size:
-            raise InvalidTable(
-                f"not every combination of {listed(self.domain.attributes)} has a row. A suppressed cell has one too, "
-                f"and is marked {MARK}."
-            )
+            raise _incomplete(self.domain)
         counts = self.values[_COUNT]
         numbers = [counts, *self.sums.values()]
         if self.whole and any((array[~np.isnan(array)] % 1 != 0).any() for array in numbers):
@@ -313,6 +315,13 @@ class _Filled:
         if (self.values[_PEOPLE] % 1 != 0).any():
             raise InvalidTable("a number of people is not whole.")
         return True
+
+
+def _incomplete(domain: Domain) -> InvalidTable:
+    return InvalidTable(
+        f"not every combination of {listed(domain.attributes)} has a row. A suppressed cell has one too, and is marked "
+        f"{MARK}."
+    )
 
 
 def _number(text: str, where: str) -> float:

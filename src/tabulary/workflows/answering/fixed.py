@@ -12,6 +12,7 @@ Where the universe is small, all parts are measured at once and made into non-ne
 """
 
 import json
+import logging
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,12 +25,13 @@ from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tallies import TallyCache
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.head import Receipt
 from tabulary.core.privacy import Neighbours, Privacy, Relation, describe_privacy
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, ServiceError
+from tabulary.errors import InvalidPlan
 from tabulary.ledger import Account
 from tabulary.mechanisms.on_demand import ResidualsOnDemand, check_measurable
-from tabulary.noise.keyed import KeyedEntropy, derived_key
+from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import ExpectedError, Plan, plan
 from tabulary.planning.accuracy import expected_error, normal_quantile
 from tabulary.planning.universe import Universe
@@ -38,7 +40,7 @@ from tabulary.reconstruct.on_demand import TablesOnDemand
 from tabulary.release import Release, ReleasedTable
 from tabulary.release.promise import Promise
 from tabulary.workflows.answering.answers import Answer, Method
-from tabulary.workflows.answering.kept import kept_plan, kept_release
+from tabulary.workflows.answering.kept import Kept, Warn, seal_key
 from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint, keyed_promise, records_key
 from tabulary.workflows.releasing import Progress
 
@@ -46,6 +48,8 @@ MOST_RECONSTRUCTED = 50_000
 """The most cells, over all tables of the universe, that are reconstructed unless the custodian asks for it."""
 
 RECONSTRUCTIONS = ("none", "shrink")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,7 @@ class FixedAnswers:
         reconstruct: str = "auto",
         about: int | None = None,
         kept: Path | None = None,
+        warn: Warn = _log.warning,
         progress: Progress | None = None,
     ) -> Self:
         """Return the dataset, ready to answer. Debits `privacy` once for each version, however often it is opened.
@@ -100,7 +105,9 @@ class FixedAnswers:
             reconstruct: "none" for the linear estimates, "shrink" for non-negative tables that agree, "auto" for
                 "shrink" if all tables together have at most 50,000 cells.
             about: about how many records there are, if that is public: what "shrink" reckons with.
-            kept: a folder for the plan and the reconstructed tables, which other workers and later starts load.
+            kept: a folder for the plan and the reconstructed tables, which other workers and later starts load. What
+                is found changed or damaged there is made anew.
+            warn: called with a sentence about what was.
             progress: called with (what, done, total); a total of zero is unknown.
         """
         if records.domain != universe.domain:
@@ -114,7 +121,16 @@ class FixedAnswers:
         tell("planning", 0, 0)
         relation = counted_neighbours(_relation(neighbours), records.drops)
         declared = _Declared(universe, privacy, relation, way, about)
-        planned = declared.plan() if kept is None else declared.kept_plan(kept, edition, secret)
+        store = Kept(kept, seal_key(secret), edition.purpose, warn)
+
+        def plan_anew() -> Plan:
+            anew = declared.plan()
+            # Before it is kept: a plan that was not paid for must not stand where the one that was should.
+            edition.refuse_another_plan(entries, anew.digest())
+            return anew
+
+        # The one that was first made for this edition, whatever the planner would make of it today.
+        planned = store.plan(declared.described(), plan_anew)
         digest = planned.digest()
         edition.refuse_another_plan(entries, digest)
         if account.paid(edition.purpose, digest) is None:
@@ -122,7 +138,7 @@ class FixedAnswers:
         tallies = TallyCache(records)
         tallies.prepare(planned.counted, progress=progress)
         check_measurable(tallies, planned)
-        account.debit(
+        entry = account.debit(
             planned.privacy, planned.neighbours, purpose=edition.purpose, plan_digest=digest, once=True
         )
         key = edition.noise_key(secret, digest)
@@ -130,11 +146,9 @@ class FixedAnswers:
 
         def made() -> Release:
             tell("making the tables non-negative", 0, 0)
-            return _reconstructed(residuals, key, f"{dataset} {version}")
+            return _reconstructed(residuals, key, f"{dataset} {version}", account.receipt(entry))
 
-        release = None
-        if way != "none":
-            release = kept_release(kept, derived_key(key, "kept").hex()[:16], planned, made)
+        release = None if way == "none" else store.release(planned, made)
         return cls(
             universe, version, planned, TablesOnDemand(planned, residuals.values), release, records, tallies
         )
@@ -226,25 +240,18 @@ class _Declared:
             max_cells=self.universe.max_cells,
         )
 
-    def kept_plan(self, folder: Path, edition: Edition, secret: bytes) -> Plan:
-        """Return the plan that was first made for this edition, whatever the planner would make of it today."""
-        described = {
-            "domain": self.universe.domain.describe(),
-            "universe": self.universe.describe(),
-            "privacy": describe_privacy(self.privacy),
-            "neighbours": str(self.neighbours),
-            "reconstruct": self.way,
-            "about": self.about,
-        }
-        name = derived_key(secret, "kept plan", edition.purpose, json.dumps(described)).hex()[:16]
-        found = kept_plan(folder, name, self.plan)
-        declared = (self.universe.workload(), self.privacy, self.neighbours, self.way)
-        if (found.workload, found.privacy, found.neighbours, found.reconstruct) != declared:
-            raise ServiceError(
-                f"the plan kept in {str(folder)!r} for version {edition.version!r} of {edition.dataset!r} is not one "
-                "for what is declared. Nothing was measured, nothing was spent. Remove it."
-            )
-        return found
+    def described(self) -> str:
+        """Return all of it as text: what is kept for it is kept under this."""
+        return json.dumps(
+            {
+                "domain": self.universe.domain.describe(),
+                "universe": self.universe.describe(),
+                "privacy": describe_privacy(self.privacy),
+                "neighbours": str(self.neighbours),
+                "reconstruct": self.way,
+                "about": self.about,
+            }
+        )
 
 
 def plan_of_universe(
@@ -282,13 +289,18 @@ def _way(universe: Universe, reconstruct: str) -> str:
     return way
 
 
-def _reconstructed(residuals: ResidualsOnDemand, key: bytes, title: str) -> Release:
+def _reconstructed(residuals: ResidualsOnDemand, key: bytes, title: str, receipt: Receipt) -> Release:
     # By the words of the key, and as many repetitions as there should be whatever the clock says: the same every time.
     made = reconstructed(
         residuals.measurement(), entropy=KeyedEntropy(key, "reconstruct"), simulation_seconds=math.inf
     )
     return Release.from_counts(
-        residuals.plan, made.tables, title=title, errors=made.errors, reconstruction=made.facts
+        residuals.plan,
+        made.tables,
+        title=title,
+        errors=made.errors,
+        reconstruction=made.facts,
+        receipt=receipt,
     )
 
 

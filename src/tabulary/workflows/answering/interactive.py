@@ -47,8 +47,8 @@ class InteractiveAnswers:
     add up to each other: `fixed` is for that.
 
     A refusal costs nothing and reads no record: it depends on the universe, on what has been asked before, and on what
-    the two accounts have left. Where the number of records counts as public (`total_is_public`), no noise would protect
-    it, so it is refused.
+    the two accounts have left. Where the number of records counts as public (`Neighbours.total_is_public`), no noise
+    would protect it, so it is refused.
 
     >>> import tempfile, pyarrow
     >>> from tabulary.core.privacy import PureDP
@@ -173,7 +173,7 @@ class InteractiveAnswers:
         """Return the plan of one question: the table on `margin` and nothing else. Asks nothing, costs nothing."""
         named = self.domain.margin(margin)
         self._universe.refuse(named)
-        if not named and total_is_public(self._neighbours):
+        if not named and self._neighbours.total_is_public:
             raise TableRefused(
                 f"the number of all records is not given: with '{self._neighbours.relation}' neighbours it counts as "
                 "public, so no noise would protect it, and every answer here has noise. Nothing was counted, nothing "
@@ -276,18 +276,9 @@ class InteractiveAnswers:
         return values
 
 
-def total_is_public(neighbours: Neighbours) -> bool:
-    """Return whether the number of records counts as public, so that it has neither noise nor a price.
-
-    >>> total_is_public(Neighbours()), total_is_public(Neighbours("replace"))
-    (False, True)
-    """
-    return neighbours.relation == "replace"
-
-
 def answerable(universe: Universe, neighbours: Neighbours) -> tuple[Margin, ...]:
     """Return the tables that an interactive dataset answers: all of the universe, but no total that is public."""
-    return tuple(margin for margin in universe.margins if margin or not total_is_public(neighbours))
+    return tuple(margin for margin in universe.margins if margin or not neighbours.total_is_public)
 
 
 def _margin_of(wanted: Plan) -> Margin:

@@ -88,7 +88,8 @@ class Edition:
             raise ServiceError(
                 f"version {self.version!r} of {self.dataset!r} was opened with another plan: other tables, another "
                 "privacy, or a planner that has changed since. Nothing was measured, nothing was spent. Restore what "
-                "was declared, or give the dataset a new version, which the budget has to pay for."
+                "was declared and the folder of what is kept, or give the dataset a new version, which the budget has "
+                "to pay for."
             )
 
     def refuse_another_price(self, entries: tuple[Entry, ...], cost: Privacy, neighbours: Neighbours) -> None:

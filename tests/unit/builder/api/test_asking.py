@@ -79,13 +79,11 @@ def test_no_attribute_at_all_asks_for_the_total():
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_the_name_of_what_is_wrong(query, error, words):
-    with pytest.raises(error) as refused:
+    with pytest.raises(error, match=words):
         asked_in_query(DOMAIN, query, known=KNOWN)
-    said = refused.value.detail if isinstance(refused.value, Problem) else str(refused.value)
-    assert words in said
 
 
 def test_a_parameter_of_a_million_letters_is_not_given_back():
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(Problem, match="is not known") as refused:
         asked_in_query(DOMAIN, [("x" * 1_000_000, "")], known=KNOWN)
     assert len(refused.value.detail) < 300

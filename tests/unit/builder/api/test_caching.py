@@ -8,13 +8,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.builder.api.caching import Bodies, Body
+from tabulary.builder.working import Pool
+from tests.askers import NamedAsker
+
+
+@pytest.fixture(scope="module")
+def pool():
+    threads = Pool("answers", threads=4, each=100, most=100, seconds=300)
+    yield threads
+    threads.close()
+
+
+class PooledBodies(Bodies):
+    """Bodies that one caller asks for, made in one pool."""
+
+    def __init__(self, most_bytes, pool):
+        super().__init__(most_bytes)
+        self._pool = pool
+
+    def made(self, key, make, *, by=None):
+        return super().made(key, make, self._pool, NamedAsker("anyone"), by=by)
 
 
 @pytest.fixture
-def bodies():
-    held = Bodies(1 << 20)
-    yield held
-    held.close()
+def bodies(pool):
+    return PooledBodies(1 << 20, pool)
 
 
 def _body(text: str) -> Body:
@@ -85,30 +103,25 @@ def test_whoever_goes_away_does_not_take_the_answer_from_the_others(bodies):
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3_000)), max_size=40))
-def test_the_bound_holds_after_every_request_and_the_last_body_that_fits_is_kept(requests):
-    bodies = Bodies(10_000)
-    try:
-        for key, size in requests:
-            made = asyncio.run(bodies.made((key, size), lambda size=size: _body("x" * size)))
-            assert len(made.content) == size
-            assert bodies.held_bytes <= 10_000
-            assert bodies.find((key, size)) is not None
-    finally:
-        bodies.close()
+def test_the_bound_holds_after_every_request_and_the_last_body_that_fits_is_kept(pool, requests):
+    bodies = PooledBodies(10_000, pool)
+    for key, size in requests:
+        made = asyncio.run(bodies.made((key, size), lambda size=size: _body("x" * size)))
+        assert len(made.content) == size
+        assert bodies.held_bytes <= 10_000
+        assert bodies.find((key, size)) is not None
 
 
-def test_a_body_larger_than_the_bound_is_given_and_not_kept():
-    bodies = Bodies(100)
+def test_a_body_larger_than_the_bound_is_given_and_not_kept(pool):
+    bodies = PooledBodies(100, pool)
     assert len(asyncio.run(bodies.made("key", lambda: _body("x" * 200))).content) == 200
     assert bodies.find("key") is None
-    bodies.close()
 
 
-def test_the_least_recently_asked_for_is_forgotten_first():
-    bodies = Bodies(3 * 1_124 + 100)
+def test_the_least_recently_asked_for_is_forgotten_first(pool):
+    bodies = PooledBodies(3 * 1_124 + 100, pool)
     for key in "abc":
         asyncio.run(bodies.made(key, lambda: _body("x" * 100)))
     assert bodies.find("a") is not None
     asyncio.run(bodies.made("d", lambda: _body("x" * 100)))
     assert [key for key in "abcd" if bodies.find(key)] == ["a", "c", "d"]
-    bodies.close()

@@ -16,7 +16,7 @@ from tabulary.builder.api.formats import FORMATS, format_accepted, format_named
 from tabulary.builder.problems import Problem
 from tabulary.errors import TooManyCells
 from tabulary.release import writers
-from tabulary.release.formats import read_parquet
+from tests.parquet_files import read_parquet
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,8 @@ def test_the_format_is_the_one_that_accept_likes_best(accept, name):
     "accept", ["image/png", "text/html", "application/json;q=0", "nonsense", "text/csv;q=x", "text/csv;q=nan"]
 )
 def test_an_accept_that_names_no_format_is_not_acceptable(accept):
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(Problem, match=r"^406: A table is given as .*text/csv"):
         format_accepted(accept)
-    assert refused.value.status_code == 406
-    assert "text/csv" in refused.value.detail
 
 
 @given(st.text(max_size=200))
@@ -67,9 +65,8 @@ def test_any_header_gives_a_format_or_406(accept):
 def test_a_suffix_names_a_format_and_an_unknown_one_is_nowhere():
     assert list(FORMATS) == ["json", *writers.FORMATS]
     assert [format_named(name).name for name in FORMATS] == list(FORMATS)
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(Problem, match=r"^404: There is no such format"):
         format_named("xls")
-    assert refused.value.status_code == 404
 
 
 QUESTION = [("by", "region"), ("by", "sex"), ("where", "age:65+")]
@@ -135,7 +132,7 @@ def test_a_table_that_a_format_cannot_hold_is_refused_before_it_is_paid_for(fres
     assert refused.status_code == 403
     assert refused.json()["type"] == "too-many-cells"
     assert fresh.spent("ada") == before
-    with pytest.raises(TooManyCells):
+    with pytest.raises(TooManyCells, match="at most 1 cells, and this one has 2"):
         FORMATS["xlsx"].refuse(2)
 
 

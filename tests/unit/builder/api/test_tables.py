@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from tabulary.builder.api.models import Accuracy, TableModel
 from tabulary.builder.app import create_app
 from tabulary.release.exchange import table_from_document
-from tabulary.release.formats import read_parquet
 from tabulary.workflows.answering.questions import Question
 from tests.builders import DOMAIN, Caller, service
+from tests.parquet_files import read_parquet
 from tests.unit.builder.api.test_asking import as_query, questions
 
 CENSUS = "/api/datasets/census/tables"

@@ -126,10 +126,8 @@ def test_names_that_mean_something_in_an_address_are_written_so_that_they_do_not
     ],
 )
 def test_what_cannot_be_chosen_is_refused_with_what_can(items, problem, remedy):
-    with pytest.raises(problem) as refused:
+    with pytest.raises(problem, match=remedy):
         Choices.of(DOMAIN, items)
-    said = refused.value.detail if isinstance(refused.value, Problem) else str(refused.value)
-    assert remedy in said
 
 
 def test_a_form_sent_without_a_script_becomes_an_address():
@@ -162,9 +160,8 @@ def test_a_form_sent_without_a_script_becomes_an_address():
     ],
 )
 def test_a_form_that_nobody_was_given_is_refused(sent, problem, remedy):
-    with pytest.raises(problem) as refused:
+    with pytest.raises(problem, match=remedy):
         from_form(DOMAIN, sent)
-    assert remedy in (refused.value.detail if isinstance(refused.value, Problem) else str(refused.value))
 
 
 def test_levels_in_a_form_are_read_as_the_api_reads_them():

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tabulary.builder.app import create_app
 from tabulary.builder.pages.books import HEIGHT, WIDTH, Part, Timeline, parts, percent
 from tabulary.builder.service import Service
-from tabulary.builder.state import Requests, State
+from tabulary.builder.state import Action, Actor, Requests, State
 from tabulary.core.privacy import ZCDP, ApproxDP, Neighbours, PureDP
 from tabulary.ledger import Amount, Balance, Ledger
 from tests.builders import DOMAIN, GENEROUS, SECRET, service
 from tests.visitors import Visitor, form_token, words
 
-ROOMS = ["", "/accounts", "/ledger", "/tokens", "/usage"]
+ROOMS = ["", "/accounts", "/ledger", "/tokens", "/usage", "/log"]
 ACCOUNT = {"name": "ada", "rho": "1/3", "epsilon": "", "delta": "", "relation": "add-remove", "records": "1"}
 TOKEN = {"name": "Ada Lovelace", "role": "analyst", "account": "ada", "days": "30"}
 
@@ -107,7 +107,7 @@ def test_nothing_on_the_pages_depends_on_the_records(tmp_path):
         visitor.sign_in(text)
         pages.append([visitor.get(f"/custodian{room}").text for room in ROOMS])
         built.close()
-    chance = re.compile(r"[0-9a-f]{12,64}|\d{4}-\d\d-\d\d[T ][0-9:+.]+")
+    chance = re.compile(r"[0-9a-f]{12,64}|\d{4}-\d\d-\d\d[T ][0-9:+.]+|\d\d:\d\d:\d\d")
     assert [chance.sub("…", page) for page in pages[0]] == [chance.sub("…", page) for page in pages[1]]
 
 
@@ -443,3 +443,42 @@ def test_a_long_ledger_is_drawn_with_few_steps_and_ends_where_it_should(office, 
     heights = [float(y) for y in re.findall(r"V([0-9.]+)", path)]
     assert len(heights) <= 7
     assert heights[-1] == pytest.approx(HEIGHT * 0.7)
+
+
+def test_the_log_shows_what_was_done_the_last_first_page_by_page(office):
+    office.submit("/accounts", **ACCOUNT)
+    office.submit("/tokens", **TOKEN)
+    (_, ada) = office.state.tokens.list()
+    office.visitor.submit(f"/custodian/tokens/{ada.id}", f"/custodian/tokens/{ada.id}")
+    said = office.visitor.read("/custodian/log")
+    acts = ("token revoked", "token made", "account opened", "signed in", "token made")
+    assert re.findall("|".join(set(acts)), said) == list(acts)
+    assert f"{ada.id}, Ada Lovelace, analyst" in said
+    assert "192.0.2.1" in said
+    assert "Older" not in said
+    for number in range(30):
+        office.state.log.add(Actor("<Eve>"), Action.account_found, f"a{number}")
+    first = office.visitor.get("/custodian/log")
+    assert "&lt;Eve&gt;" in first.text
+    (older,) = re.findall(r'href="(/custodian/log\?before=\d+)"', first.text)
+    second = office.visitor.read(older)
+    assert "signed in" in second
+    assert "To the newest" in second
+    assert "There is no entry before that" in office.visitor.read("/custodian/log?before=1")
+    assert office.visitor.get("/custodian/log?before=x").status_code == 422
+
+
+def test_a_custodian_who_signs_out_and_a_failed_sign_in_are_in_the_log(office):
+    other = Visitor(office.app, address="192.0.2.99")
+    assert other.sign_in("tab_guess").status_code == 401
+    _, text = office.state.tokens.add("Grace", "custodian")
+    grace = Visitor(office.app, address="192.0.2.50")
+    grace.sign_in(text)
+    grace.submit("/custodian", "/sign-out")
+    acts = [(entry.actor, entry.action, entry.address) for entry in office.state.log.newest(size=4)]
+    assert acts == [
+        ("Grace", "signed out", "192.0.2.50"),
+        ("Grace", "signed in", "192.0.2.50"),
+        ("command line", "token made", None),
+        ("unknown", "sign-in failed", "192.0.2.99"),
+    ]

@@ -114,7 +114,7 @@ def test_one_token_cannot_sign_in_from_everywhere_at_once(tmp_path):
     house.state.close()
 
 
-@pytest.mark.parametrize(("base", "secure"), [("http://test", False), ("https://test", True)])
+@pytest.mark.parametrize(("base", "secure"), [("http://localhost", False), ("https://localhost", True)])
 def test_the_cookie_is_for_this_service_alone_and_for_no_script(house, base, secure):
     visitor = house.visitor(base=base)
     signed = visitor.sign_in(house.carls)
@@ -143,7 +143,7 @@ def test_a_session_is_made_anew_by_signing_in_and_the_old_one_ends(house):
     """Whoever put a session of their own into somebody's browser is not in afterwards."""
     planted = house.state.sessions.begin(house.ada)
     visitor = house.visitor()
-    visitor.cookies.set("tabulary-session", planted, domain="test.local")
+    visitor.cookies.set("tabulary-session", planted, domain="localhost.local")
     visitor.get("/sign-in")
     assert visitor.sign_in(house.carls).status_code == 303
     names = {cookie.value for cookie in visitor.cookies.jar if cookie.name == "tabulary-session"}
@@ -243,14 +243,14 @@ def test_signing_in_needs_a_form_of_this_browser_too(house):
         ({"Sec-Fetch-Site": "same-origin"}, 303),
         ({"Sec-Fetch-Site": "none"}, 303),
         ({"Sec-Fetch-Site": "same-origin", "Origin": "https://behind-a-proxy.example"}, 303),
-        ({"Origin": "http://test"}, 303),
+        ({"Origin": "http://localhost"}, 303),
         ({}, 303),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Sec-Fetch-Site": "cross-site", "Origin": "http://test"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"}, 403),
         ({"Origin": "http://elsewhere.example"}, 403),
-        ({"Origin": "http://test.elsewhere.example"}, 403),
-        ({"Origin": "http://test:8000"}, 403),
+        ({"Origin": "http://localhost.elsewhere.example"}, 403),
+        ({"Origin": "http://localhost:8000"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://["}, 403),
     ],

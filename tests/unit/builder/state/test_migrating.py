@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from tabulary.builder.state import State, migrating, schema
@@ -33,9 +34,10 @@ def one_step_more(monkeypatch, tmp_path):
     """A Tabulary of the future, whose state has one more column."""
     steps = tmp_path / "steps"
     shutil.copytree(migrating.STEPS, steps)
-    (steps / "versions" / "step_3.py").write_text(
+    last = ScriptDirectory(str(migrating.STEPS)).get_current_head()
+    (steps / "versions" / "step_of_the_future.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        "revision, down_revision = '3', '2'\n"
+        f"revision, down_revision = 'future', {last!r}\n"
         "def upgrade():\n    op.add_column('facts', sa.Column('note', sa.Text()))\n"
     )
     with monkeypatch.context() as future:
@@ -99,9 +101,9 @@ def test_a_newer_state_is_refused_and_left_alone(database, opened, how):
 def test_a_step_that_fails_leaves_the_state_as_it_was(database, one_step_more, opened):
     State.create(database).close()
     one_step_more()
-    step = migrating.STEPS / "versions" / "step_3.py"
-    step.write_text(step.read_text() + "    raise ArithmeticError\n")
-    with pytest.raises(ArithmeticError):
+    step = migrating.STEPS / "versions" / "step_of_the_future.py"
+    step.write_text(step.read_text() + "    raise ArithmeticError('the step fails')\n")
+    with pytest.raises(ArithmeticError, match="the step fails"):
         State.create(database)
     with opened.reading() as connection:
         assert "note" not in {column["name"] for column in inspect(connection).get_columns("facts")}

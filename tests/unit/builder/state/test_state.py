@@ -57,14 +57,14 @@ def test_a_state_can_be_closed_twice(database):
 def test_a_password_is_neither_in_the_name_nor_in_an_error(postgres_server, postgres_database):
     with State.create(postgres_database) as state:
         assert PASSWORD not in repr(state)
-    for wrong in (
-        postgres_database.replace(PASSWORD, "guessed-secret"),
-        postgres_database.replace("/shared", "/nowhere"),
-        postgres_database.replace(str(postgres_server.port), "1"),
-        postgres_database.replace("127.0.0.1", "no@where"),
-        postgres_database.replace("postgresql:", "mysql:"),
+    for wrong, reason in (
+        (postgres_database.replace(PASSWORD, "guessed-secret"), "cannot be reached"),
+        (postgres_database.replace("/shared", "/nowhere"), "cannot be reached"),
+        (postgres_database.replace(str(postgres_server.port), "1"), "cannot be reached"),
+        (postgres_database.replace("127.0.0.1", "no@where"), "the address cannot be read"),
+        (postgres_database.replace("postgresql:", "mysql:"), "an address that begins with postgresql://"),
     ):
-        with pytest.raises(ServiceError) as refused:
+        with pytest.raises(ServiceError, match=reason) as refused:
             State.open(wrong)
         chain = [str(refused.value), str(refused.value.__cause__)]
         assert not any(word in text for word in (PASSWORD, "guessed-secret", "no@where") for text in chain)

@@ -22,7 +22,7 @@ def test_the_heuristic_protects_and_is_never_cheaper_than_the_cheapest(ways, pro
     expected = cheapest_cost(problem)
     if expected is None:
         assert unprotectable(problem, routes)
-        with pytest.raises(CannotProtect):
+        with pytest.raises(CannotProtect, match="cannot be protected by the cells that may be suppressed"):
             heuristic(problem, routes)
         return
     assert not unprotectable(problem, routes)

@@ -89,25 +89,25 @@ def test_rules_about_contributions_ask_for_them(rule):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "reason"),
     [
-        lambda: Threshold(-1),
-        lambda: Threshold(2.5),
-        lambda: Threshold(True),
-        lambda: Threshold(5, hides="people"),
-        lambda: Dominance(0, 80),
-        lambda: Dominance(1, 0),
-        lambda: Dominance(1, 100),
-        lambda: PPercent(0),
-        lambda: PPercent(float("nan")),
-        lambda: Levels(upper=-1),
-        lambda: Levels(width=float("inf")),
-        lambda: Levels(lower="much"),
-        lambda: primary([1], []),
+        (lambda: Threshold(-1), "a whole number of people from 0 up, not -1"),
+        (lambda: Threshold(2.5), "a whole number of people from 0 up, not 2.5"),
+        (lambda: Threshold(True), "a whole number of people from 0 up, not True"),
+        (lambda: Threshold(5, hides="people"), "or its 'range', not 'people'"),
+        (lambda: Dominance(0, 80), "a whole number of contributions"),
+        (lambda: Dominance(1, 0), "between 0 and 100 percent, not 0"),
+        (lambda: Dominance(1, 100), "between 0 and 100 percent, not 100"),
+        (lambda: PPercent(0), "a p above 0, not 0"),
+        (lambda: PPercent(float("nan")), "a p above 0, not nan"),
+        (lambda: Levels(upper=-1), "upper protection level is negative"),
+        (lambda: Levels(width=float("inf")), "width protection level is negative, infinite"),
+        (lambda: Levels(lower="much"), "lower protection level is not a number"),
+        (lambda: primary([1], []), "no rule says which cells are sensitive"),
     ],
 )
-def test_rules_that_cannot_be_are_refused(make):
-    with pytest.raises(InvalidPlan):
+def test_rules_that_cannot_be_are_refused(make, reason):
+    with pytest.raises(InvalidPlan, match=reason):
         make()
 
 
@@ -134,21 +134,28 @@ def test_a_frame_without_the_column_is_refused_by_name(frame):
 
 
 def test_a_level_outside_the_domain_is_refused_without_telling_it():
-    with pytest.raises(UnknownLevel) as refused:
+    with pytest.raises(UnknownLevel, match="column 'branch' holds a value outside its domain") as refused:
         Contributions.from_frame({**FIRMS, "branch": ["a", "b", "secret"]}, value="sales", domain=DOMAIN)
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("bad", [[1.0, -2.0, 3.0], [1.0, float("nan"), 3.0], ["x", "y", "z"]])
-def test_amounts_that_are_no_amounts_are_refused(bad):
-    with pytest.raises(InvalidColumn):
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ([1.0, -2.0, 3.0], "a contribution is negative"),
+        ([1.0, float("nan"), 3.0], "infinite or missing"),
+        (["x", "y", "z"], "a value is not a number"),
+    ],
+)
+def test_amounts_that_are_no_amounts_are_refused(bad, reason):
+    with pytest.raises(InvalidColumn, match=reason):
         Contributions.from_frame({**FIRMS, "sales": bad}, value="sales", domain=DOMAIN)
 
 
 def test_contributions_to_cells_that_are_not_there_are_refused():
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="a cell that a table of shape"):
         Contributions((2,), [2], [1.0])
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="one cell and one amount for each contributor"):
         Contributions((2,), [0, 1], [1.0])
 
 

@@ -108,7 +108,16 @@ def test_progress_is_told_from_the_first_cell_to_the_last_merge():
     assert all(0 <= done <= of for _, done, of in told)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0, 0.2), (-1, 0.2), (0.5, 0), (0.5, 1), ("much", 0.2)])
-def test_terms_that_cannot_be_are_refused(epsilon, delta):
-    with pytest.raises(InvalidPrivacy):
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "reason"),
+    [
+        (0, 0.2, "epsilon must be above 0"),
+        (-1, 0.2, "epsilon must be above 0"),
+        (0.5, 0, "delta is a probability strictly between 0 and 1"),
+        (0.5, 1, "delta is a probability strictly between 0 and 1"),
+        ("much", 0.2, "epsilon must be a whole number"),
+    ],
+)
+def test_terms_that_cannot_be_are_refused(epsilon, delta, reason):
+    with pytest.raises(InvalidPrivacy, match=reason):
         advice(aged(np.full((4, 2), 200)), epsilon, delta)

@@ -428,52 +428,67 @@ def test_persons_that_cannot_be_read_are_refused(change, options, error, message
         simulatable(pyarrow.table(columns), private, probability, **given_options)
 
 
+NOT_OURS = "not the description of a simulatable table that Tabulary writes"
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        {"kind": "something else"},
-        {"version": 2},
-        {"outcome": "perhaps"},
-        {"more": 1},
-        {"counts": [[1, 2], [3]]},
-        {"counts": [[25, 20], [31, 4000]]},
-        {"counts": [[25, 20], [31, 41]]},
-        {"counts": [["25", "x"], [31, 40]]},
-        {"groups": [[[0, 1], [1, 2]], [[0, 1]]]},
-        {"groups": [[[0, 1], [1, 2]]]},
-        {"groups": [[0, 1], [0, 1]]},
-        {"sums": []},
-        {"outcome": "no safe binning"},
-        {
-            "sums": [
-                {"attributes": [], "sums": 116},
-                {"attributes": ["eye"], "sums": [45, None]},
-                {"attributes": ["hair"], "sums": [56, 60]},
-            ]
-        },
-        {"sums": [{"attributes": [], "sums": 117}]},
-        {"sums": [{"attributes": [], "sums": 116}, {"attributes": ["eye"], "sums": [45, 71]}]},
-        {
-            "sums": [
-                {"attributes": [], "sums": 117},
-                {"attributes": ["eye"], "sums": [45, 71]},
-                {"attributes": ["hair"], "sums": [56, 60]},
-            ]
-        },
-        {
-            "sums": [
-                {"attributes": [], "sums": 116},
-                {"attributes": ["eye"], "sums": [46, 70]},
-                {"attributes": ["hair"], "sums": [56, 60]},
-            ]
-        },
-        {"deviations": [[0.1, 0.2]]},
-        {"promised_delta": 0.1},
-        {"decisions": [{"question": {"of": "total"}}]},
-        {"people": {"domain": 3}},
-        {"terms": {}},
+        ({"kind": "something else"}, NOT_OURS),
+        ({"version": 2}, NOT_OURS),
+        ({"outcome": "perhaps"}, NOT_OURS),
+        ({"more": 1}, NOT_OURS),
+        ({"counts": [[1, 2], [3]]}, "holds an array that is none"),
+        ({"counts": [[25, 20], [31, 4000]]}, "above the number of people"),
+        ({"counts": [[25, 20], [31, 41]]}, "a sum of attribute 'eye' contradicts the cells"),
+        ({"counts": [["25", "x"], [31, 40]]}, "holds an array that is none"),
+        ({"groups": [[[0, 1], [1, 2]], [[0, 1]]]}, "the groups of levels do not follow"),
+        ({"groups": [[[0, 1], [1, 2]]]}, "the groups of levels do not follow"),
+        ({"groups": [[0, 1], [0, 1]]}, "the groups of levels do not follow"),
+        ({"sums": []}, "published though the sums are not"),
+        ({"outcome": "no safe binning"}, "published though the sums are not"),
+        (
+            {
+                "sums": [
+                    {"attributes": [], "sums": 116},
+                    {"attributes": ["eye"], "sums": [45, None]},
+                    {"attributes": ["hair"], "sums": [56, 60]},
+                ]
+            },
+            "leaves out cells, not sums",
+        ),
+        ({"sums": [{"attributes": [], "sums": 117}]}, "the sums of each attribute, or no sum at all"),
+        (
+            {"sums": [{"attributes": [], "sums": 116}, {"attributes": ["eye"], "sums": [45, 71]}]},
+            "the sums of each attribute, or no sum at all",
+        ),
+        (
+            {
+                "sums": [
+                    {"attributes": [], "sums": 117},
+                    {"attributes": ["eye"], "sums": [45, 71]},
+                    {"attributes": ["hair"], "sums": [56, 60]},
+                ]
+            },
+            "do not add up to its total",
+        ),
+        (
+            {
+                "sums": [
+                    {"attributes": [], "sums": 116},
+                    {"attributes": ["eye"], "sums": [46, 70]},
+                    {"attributes": ["hair"], "sums": [56, 60]},
+                ]
+            },
+            "a sum of attribute 'eye' contradicts the cells",
+        ),
+        ({"deviations": [[0.1, 0.2]]}, "the deviations of a table"),
+        ({"promised_delta": 0.1}, "the δ that is promised"),
+        ({"decisions": [{"question": {"of": "total"}}]}, "the description of a decision"),
+        ({"people": {"domain": 3}}, "the description of the people"),
+        ({"terms": {}}, "the description of the terms"),
     ],
 )
-def test_a_description_that_contradicts_itself_is_refused(table, change):
-    with pytest.raises(TabularyError):
+def test_a_description_that_contradicts_itself_is_refused(table, change, reason):
+    with pytest.raises(TabularyError, match=reason):
         SimulatableTable.from_description({**table.describe(), **change})

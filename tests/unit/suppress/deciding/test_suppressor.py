@@ -84,7 +84,7 @@ def unanswered(decision: Decision) -> bytes:
 def assert_same_until_the_answers_part(one, other) -> None:
     """Each decision is byte for byte the same as long as all answers before it are."""
     for first, second in zip(one.decisions, other.decisions, strict=False):
-        assert unanswered(first) == unanswered(second)
+        assert unanswered(first) == unanswered(second), "decided by a value that it may not see"
         if first.value != second.value:
             return
         assert record(first) == record(second)
@@ -125,7 +125,7 @@ def test_the_same_check_catches_a_suppressor_that_peeks():
         decided(PEOPLE, counts, TERMS, Peeking(Custodian(PEOPLE, counts), REMEMBERING))
         for counts in (one, other)
     ]
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="decided by a value that it may not see"):
         assert_same_until_the_answers_part(*courses)
 
 

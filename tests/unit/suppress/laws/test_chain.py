@@ -246,9 +246,16 @@ def test_groups_are_not_parted_once_a_cell_is_bounded():
         Chain().answers(known, Split(1, 0, 1), draws=10, coins=COINS)
 
 
-@pytest.mark.parametrize("options", [{"sweeps": 3}, {"tolerance": 0.0}, {"tolerance": math.nan}])
-def test_options_that_cannot_be_followed_are_refused(options):
-    with pytest.raises(InvalidPlan):
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"sweeps": 3}, "a chain of 3 sweeps shows nothing"),
+        ({"tolerance": 0.0}, "a tolerance of 0.0 cannot be reached"),
+        ({"tolerance": math.nan}, "a tolerance of nan cannot be reached"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(options, reason):
+    with pytest.raises(InvalidPlan, match=reason):
         Chain(**options)
 
 

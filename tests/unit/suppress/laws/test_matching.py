@@ -310,7 +310,7 @@ def test_what_contradicts_itself_has_no_table():
     # Rows one and two both need the only person left in column three.
     with pytest.raises(InvalidTable, match="no table agrees"):
         Matching().draw(known, 1, coins=COINS)
-    with pytest.raises(InvalidTable):
+    with pytest.raises(InvalidTable, match="no table agrees"):
         Matching().posterior(known, coins=COINS)
 
 

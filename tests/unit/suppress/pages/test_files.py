@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import tabulary as tb
 from tabulary.errors import InvalidTable, UnreadableSource
 from tabulary.suppress.pages.files import json_bytes, prior_of, read_table, table_csv_bytes
 from tabulary.suppress.table import SuppressedTable
+from tests.memory import at_most
 
 DOMAIN = tb.Domain({"eye": ["blue", "brown"], "hair": ["fair", "dark", "red"]})
 COUNTS = np.array([[6, np.nan, 2], [np.nan, 9, 0]])
@@ -34,9 +36,9 @@ other,brown,[c]
 def refused(tmp_path):
     """What is said of a file that is no table."""
 
-    def ask(text, name="table.csv", **options):
+    def ask(text, words, name="table.csv", **options):
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-        with pytest.raises((InvalidTable, UnreadableSource)) as caught:
+        with pytest.raises((InvalidTable, UnreadableSource), match=re.escape(words)) as caught:
             read_table(tmp_path / name, **options)
         return str(caught.value)
 
@@ -165,7 +167,7 @@ def test_the_label_of_sums_and_the_order_of_the_levels_are_those_of_the_file(tmp
         ("eye,count\nblue,3.5\n", "not whole"),
         ("eye,count\nblue,3\nblue,4\n", "eye blue stands there twice"),
         ("eye,count\ntotal,3\n", "no level"),
-        ("eye,count\n,3\n", "level"),
+        ("eye,count\n,3\n", "a level must be printable"),
         ("eye,hair,count\nblue,fair,3\nbrown,dark,4\n", "not every combination"),
         ("eye,count,people\nblue,3,2\n", "above the number of people"),
         ("eye,count,people\nblue,3,\n", "is no number"),
@@ -176,14 +178,12 @@ def test_the_label_of_sums_and_the_order_of_the_levels_are_those_of_the_file(tmp
     ],
 )
 def test_a_csv_file_that_is_no_table_is_refused_with_its_reason(refused, text, words):
-    said = refused(text)
-    assert "table.csv" in said
-    assert words in said
+    assert "table.csv" in refused(text, words)
 
 
 def test_values_that_are_not_whole_are_amounts_if_that_is_said(tmp_path, refused):
     text = "eye,count\nblue,3.5\nbrown,[c]\n"
-    assert "--amounts" in refused(text)
+    refused(text, "--amounts")
     (tmp_path / "table.csv").write_text(text)
     table = read_table(tmp_path / "table.csv", amounts=True).table
     assert not table.whole
@@ -191,7 +191,7 @@ def test_values_that_are_not_whole_are_amounts_if_that_is_said(tmp_path, refused
 
 
 def test_a_file_that_is_absent_or_no_text_is_refused(refused, tmp_path):
-    assert "not a text in UTF-8" in refused(b"\xff\xfe\x00")
+    refused(b"\xff\xfe\x00", "not a text in UTF-8")
     with pytest.raises(UnreadableSource, match="there is no table"):
         read_table(tmp_path / "absent.csv")
     with pytest.raises(UnreadableSource, match="there is no table"):
@@ -199,32 +199,41 @@ def test_a_file_that_is_absent_or_no_text_is_refused(refused, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "{}",
-        "[1]",
-        "no json",
-        '{"schema": "tabulary-suppressed-table/2", "method": "suppressed", "facts": {}, "table": {}}',
-        '{"schema": "tabulary-suppressed-table/1", "method": "magic", "facts": {}, "table": {}}',
-        '{"schema": "tabulary-suppressed-table/1", "method": "suppressed", "facts": {}, "table": {}}',
+        ("{}", "not a table.json that Tabulary wrote"),
+        ("[1]", "not a table.json that Tabulary wrote"),
+        ("no json", "not a JSON file"),
+        (
+            '{"schema": "tabulary-suppressed-table/2", "method": "suppressed", "facts": {}, "table": {}}',
+            "its schema is not 'tabulary-suppressed-table/1'",
+        ),
+        (
+            '{"schema": "tabulary-suppressed-table/1", "method": "magic", "facts": {}, "table": {}}',
+            "a method 'magic' that this version does not know",
+        ),
+        (
+            '{"schema": "tabulary-suppressed-table/1", "method": "suppressed", "facts": {}, "table": {}}',
+            "not the description of a table",
+        ),
     ],
 )
-def test_a_json_file_that_is_no_table_is_refused(refused, text):
-    assert refused(text, "table.json").startswith("table.json: ")
+def test_a_json_file_that_is_no_table_is_refused(refused, text, words):
+    assert refused(text, words, "table.json").startswith("table.json: ")
 
 
 def test_a_json_file_with_a_changed_part_is_refused(refused):
-    for change in (
-        lambda table: table.update(counts=[[1, 2], [3]]),
-        lambda table: table.update(counts="many"),
-        lambda table: table["sums"][0].update(by=["nose"]),
-        lambda table: table["sums"].append(5),
-        lambda table: table.update(more=1),
-        lambda table: table["domain"].update(attributes=[]),
+    for change, words in (
+        (lambda table: table.update(counts=[[1, 2], [3]]), "not one array of numbers"),
+        (lambda table: table.update(counts="many"), "not one array of numbers"),
+        (lambda table: table["sums"][0].update(by=["nose"]), "the sums by ('nose',)"),
+        (lambda table: table["sums"].append(5), "the description of a sum"),
+        (lambda table: table.update(more=1), "not the description of a table"),
+        (lambda table: table["domain"].update(attributes=[]), "the labels say ()"),
     ):
         content = json.loads(json_bytes(TABLE))
         change(content["table"])
-        assert refused(json.dumps(content), "table.json").startswith("table.json: ")
+        assert refused(json.dumps(content), words, "table.json").startswith("table.json: ")
 
 
 def test_names_that_would_be_read_as_something_else_are_not_written():
@@ -232,3 +241,24 @@ def test_names_that_would_be_read_as_something_else_are_not_written():
         table_csv_bytes(SuppressedTable(tb.Domain({"people": ["a"]}), np.array([1])))
     with pytest.raises(InvalidTable, match="as the rows of sums are called"):
         table_csv_bytes(SuppressedTable(tb.Domain({"eye": ["total"]}), np.array([1])))
+
+
+def test_a_file_without_end_is_not_read_to_its_end(tmp_path):
+    (tmp_path / "table.csv").symlink_to("/dev/zero")
+    with at_most(200), pytest.raises(UnreadableSource, match="too large for a table"):
+        read_table(tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"a":' * 200_000, '{"a": ' + "1" * 100_000 + "}"], ids=range(3)
+)
+def test_json_that_is_nested_or_counts_without_end_is_refused(refused, text):
+    assert "it is not a JSON file" in refused(text, "table.json")
+
+
+def test_a_few_rows_that_claim_a_table_beyond_memory_are_refused(refused):
+    names = [f"a{i}" for i in range(8)]
+    rows = "\n".join(",".join([*(str(r) for _ in names), "1"]) for r in range(1_000))
+    with at_most(64):
+        told = refused(",".join([*names, "count"]) + "\n" + rows)
+    assert "not every combination" in told

@@ -118,9 +118,9 @@ def test_tables_outside_the_universe_are_refused_before_anything_is_counted(monk
         ask(("sex", "age", "region"))
     with pytest.raises(TableRefused, match="'sex' and 'region' together"):
         ask(("region", "sex"))
-    with pytest.raises(TooManyCells):
+    with pytest.raises(TooManyCells, match="6 cells, filters included, and the most is 5"):
         ask(("sex", "age"))
-    with pytest.raises(PublicError):
+    with pytest.raises(PublicError, match="no attribute 'income'"):
         ask(("income",))
 
 
@@ -246,9 +246,8 @@ def test_that_the_sparsity_rule_depends_on_data_is_said_in_the_promise_and_in_th
         "are 1, or if more than 1/3 of them are 1 or 2. That depends on the data, through the perturbed counts."
     )
     assert answers.promise.statement == PROMISE.statement
-    with pytest.raises(TableRefused) as refusal:
+    with pytest.raises(TableRefused, match=r"too sparse.* depends on the data") as refusal:
         answers.answer(("place",))
-    assert "depends on the data" in str(refusal.value)
     # No number in it: neither a count nor how many cells there are.
     assert not set("3456789") & set(str(refusal.value))
 

@@ -206,7 +206,7 @@ def test_a_source_that_breaks_costs_nothing(ledger, monkeypatch):
         raise UnreadableSource("the file is gone")
 
     monkeypatch.setattr(TallyCache, "exact", broken)
-    with pytest.raises(UnreadableSource):
+    with pytest.raises(UnreadableSource, match="the file is gone"):
         answers.answer(("sex",), asker="ada")
     assert spent(ledger) == {"census": 0, "ada": 0, "bob": 0}
 
@@ -259,8 +259,12 @@ def test_refusals_have_the_same_words_whatever_the_records_are(tmp_path):
             open_accounts(ledger, total="1/8", each="1/4")
             answers = opened(ledger, table=people(rows=100 * seed, seed=seed))
             answers.answer(("sex",), asker="ada")
-            for margin, asker in ((("sex", "age", "job"), "ada"), (("age",), None), (("age",), "bob")):
-                with pytest.raises(PublicError) as refusal:
+            for margin, asker, reason in (
+                (("sex", "age", "job"), "ada", "at most 2 attributes"),
+                (("age",), None, "is paid for by whoever asks"),
+                (("age",), "bob", "account 'census' has ρ = 0 left"),
+            ):
+                with pytest.raises(PublicError, match=reason) as refusal:
                     answers.answer(margin, asker=asker)
                 said.append((margin, str(refusal.value)))
     assert said[:3] == said[3:]
@@ -372,7 +376,7 @@ def test_the_promise_is_that_of_the_whole_budget_for_every_answer(ledger):
 
 
 def test_what_could_never_be_paid_or_planned_for_is_refused_when_it_is_opened(ledger):
-    with pytest.raises(LedgerError):
+    with pytest.raises(LedgerError, match="a budget of ρ = 1 cannot count"):
         opened(ledger, cost=ApproxDP(1, "1/1000"))
     ledger.create_account("replaced", ZCDP(1), Neighbours("replace"))
     with pytest.raises(LedgerError, match="replace"):

@@ -212,7 +212,7 @@ class DatabaseEngine:
         for attributes, mask in self.domain.zero_blocks:
             cells = np.flatnonzero((records[attributes] > 0) & mask)
             found |= zeros_at(self.domain, attributes, cells)
-        Findings(empty=False, impossible=found).check(self.domain, self._recodings, None)
+        Findings(impossible=found).check(self.domain, self._recodings, None)
 
 
 class _Report:

@@ -79,12 +79,12 @@ class Recoded:
 
     @property
     def nothing(self) -> list[ir.Table]:
-        """The same queries of no record: whether the database understands them, and whether it allows them."""
-        return self._findings(self._table.limit(0))
+        """The same queries and a count, over zero rows, to check that the database accepts them."""
+        none = self._table.limit(0)
+        return [*self._findings(none), _total(self._admitted(none), ibis._.count())]
 
     def _findings(self, rows: ir.Table) -> list[ir.Table]:
         flags = [ibis.ifelse(flag, 1, 0).max().fill_null(0).cast("int64") for flag in self._flags]
-        flags.append(ibis.ifelse(rows.count() > 0, 1, 0).cast("int64"))
         groups = [flags[start : start + _FLAGS] for start in range(0, len(flags), _FLAGS)]
         bits = [sum((flag * 2**place for place, flag in enumerate(group)), _integer(0)) for group in groups]
         asked = [_total(rows, number) for number in bits]
@@ -120,7 +120,6 @@ class Recoded:
         if self._weights is not None:
             absent, negative, clipped = next(taken), next(taken), next(taken)
             findings = replace(findings, absent=absent, negative=negative, clipped=clipped)
-        findings = replace(findings, empty=not next(taken))
         if confused:
             raise InvalidColumn(
                 f"column {confused[0]!r} of {self._called} has a collation that takes texts of different characters "

@@ -472,13 +472,14 @@ def test_unknown_values_refuse_drop_or_have_a_level(url):
     assert engine.count([("sex", "age"), ("age",)])["sex", "age"].tolist() == [[1, 0], [0, 1]]
 
 
-def test_a_table_without_records_is_refused_and_one_without_admitted_records_is_not(url):
+def test_a_table_without_records_counts_like_one_without_admitted_records(url):
     write(url, "people", "sex TEXT", [("x",)])
-    engine = DatabaseEngine.connect(url, "people", SEX, {"sex": Coding(unknown="drop")})
-    assert engine.count([("sex",), ()])["sex",].tolist() == [0, 0]
+    dropping = DatabaseEngine.connect(url, "people", SEX, {"sex": Coding(unknown="drop")})
+    assert dropping.count([("sex",), ()])["sex",].tolist() == [0, 0]
     with connection(url) as there:
         there.execute("DELETE FROM people")
-    refusal(UnreadableSource, lambda: engine.count([("sex",)]), "holds no record")
+    for engine in (dropping, DatabaseEngine.connect(url, "people", SEX)):
+        assert {m: n.tolist() for m, n in engine.count([("sex",), ()]).items()} == {("sex",): [0, 0], (): 0}
 
 
 def test_a_record_in_an_impossible_cell_refuses_every_margin(url):
@@ -733,7 +734,7 @@ def test_only_counts_and_yes_or_no_cross_the_wire(postgres_server, postgres_data
     for key, number in rows[where:]:
         assert len(key) in (4, 8)
         assert int.from_bytes(key) < 4
-        assert int.from_bytes(number) in (0b100, 300, 200)
+        assert int.from_bytes(number) in (0, 300, 200)
 
 
 def test_one_tally_asks_for_few_super_margins_not_for_every_margin(postgres_database):

@@ -1,6 +1,7 @@
 """The engine on Spark, on a real cluster; what every engine promises is in tests/promises/test_counting.py."""
 
 import logging
+import re
 import sys
 import threading
 import time
@@ -79,9 +80,9 @@ def same(spark, table, domain, codings=None, margins=None, *, weights=None, part
         assert ours.exact(margin).dtype == np.int64
 
 
-def refusal(kind, action):
+def refusal(kind, words, action):
     """Return what an error of ours says, once it is sure that nothing of another error hangs on it."""
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind, match=re.escape(words)) as caught:
         action()
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -119,7 +120,7 @@ def test_a_weight_that_is_none_refuses_the_records(spark, wrong):
     records = Records.from_spark(
         spark.createDataFrame(table), DOMAIN, CODINGS, weights=Weights("w", 2, unit="1/4")
     )
-    assert "'w'" in refusal(InvalidColumn, lambda: records.tally(MARGINS))
+    refusal(InvalidColumn, "column 'w' holds a weight that is", lambda: records.tally(MARGINS))
 
 
 def test_three_hundred_attributes_are_counted(spark):
@@ -161,8 +162,9 @@ def test_only_wanted_columns_are_read(spark, tmp_path):
     frame = spark.read.schema(spark.read.parquet(str(tmp_path / "one.parquet")).schema).parquet(str(tmp_path))
     assert Records.from_spark(frame, DOMAIN, CODINGS).tally([()]).exact(()) == 980
     # The two files do not agree about the column, so that it cannot be read.
-    assert "Nothing was counted" in refusal(
+    refusal(
         UnreadableSource,
+        "a file of it is damaged",
         lambda: Records.from_spark(frame, Domain({"unwanted": range(500)})).tally([()]),
     )
 
@@ -206,7 +208,11 @@ def test_what_refuses_the_records_is_found_in_every_part_of_them(spark):
     domain = Domain({"sex": ["F"], "years": [1]})
     table = pa.table({"sex": ["F", "X", "F", "F"], "years": [1, 1, 1, 2]})
     records = Records.from_spark(spark.createDataFrame(table).repartition(4), domain)
-    assert "'sex', 'years'" in refusal(UnknownLevel, lambda: records.tally([("sex",)]))
+    refusal(
+        UnknownLevel,
+        "outside their domain in at least one record: 'sex', 'years'",
+        lambda: records.tally([("sex",)]),
+    )
 
 
 def test_an_impossible_record_refuses_the_records(spark):
@@ -217,13 +223,13 @@ def test_an_impossible_record_refuses_the_records(spark):
         if fine:
             assert records.tally([("sex",)]).exact(("sex",)).tolist() == [1, 2]
         else:
-            assert "impossible" in refusal(ImpossibleRecord, lambda given=records: given.tally([("sex",)]))
+            refusal(ImpossibleRecord, "declares impossible", lambda given=records: given.tally([("sex",)]))
 
 
-def test_a_frame_without_a_record_is_refused(spark, frame):
+def test_a_frame_without_a_record_is_counted(spark, frame):
     for empty in (frame.where("1 = 0"), frame.limit(0)):
-        records = Records.from_spark(empty, DOMAIN, CODINGS)
-        assert "no record" in refusal(UnreadableSource, lambda given=records: given.tally(MARGINS))
+        tally = Records.from_spark(empty, DOMAIN, CODINGS).tally(MARGINS)
+        assert not any(tally.exact(margin).any() for margin in MARGINS)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +240,8 @@ def test_a_frame_without_a_record_is_refused(spark, frame):
         ("map('F', 1)", "map"),
         ("CAST('F' AS BINARY)", "binary"),
         ("parse_json('1')", "variant"),
-        ("INTERVAL '1' DAY", "interval"),
-        ("INTERVAL '1' YEAR", "interval"),
+        ("INTERVAL '1' DAY", "daytimeinterval"),
+        ("INTERVAL '1' YEAR", "yearmonthinterval"),
         ("make_interval(1)", "interval"),
         ("CAST('2024-01-01' AS TIMESTAMP)", "timestamp"),
         ("NULL", "void"),
@@ -243,24 +249,25 @@ def test_a_frame_without_a_record_is_refused(spark, frame):
 )
 def test_a_column_of_a_type_without_levels_is_refused_by_its_type(spark, column, kind):
     frame = spark.range(1).selectExpr(f"{column} AS sex")
-    told = refusal(InvalidColumn, lambda: Records.from_spark(frame, Domain({"sex": ["F"]})))
-    assert "'sex'" in told
-    assert kind in told
+    words = f"column 'sex' of the Spark frame has the type {kind},"
+    refusal(InvalidColumn, words, lambda: Records.from_spark(frame, Domain({"sex": ["F"]})))
 
 
 def test_weights_that_are_no_numbers_are_refused(spark):
     frame = spark.range(1).selectExpr("'F' AS sex", "DATE'2024-01-01' AS w")
     weights = Weights("w", 2, unit=1)
-    told = refusal(InvalidColumn, lambda: Records.from_spark(frame, Domain({"sex": ["F"]}), weights=weights))
-    assert "no numbers" in told
+    refusal(
+        InvalidColumn,
+        "a type whose values are no numbers",
+        lambda: Records.from_spark(frame, Domain({"sex": ["F"]}), weights=weights),
+    )
 
 
 def test_a_missing_and_a_doubled_column_are_refused(spark, frame):
-    told = refusal(InvalidColumn, lambda: Records.from_spark(frame, DOMAIN))
-    assert "no column 'age'" in told
+    refusal(InvalidColumn, "no column 'age'", lambda: Records.from_spark(frame, DOMAIN))
     twice = frame.selectExpr("sex", "sex")
-    told = refusal(InvalidColumn, lambda: Records.from_spark(twice, Domain({"sex": ["F", "M"]})))
-    assert "more than one column 'sex'" in told
+    domain = Domain({"sex": ["F", "M"]})
+    refusal(InvalidColumn, "more than one column 'sex'", lambda: Records.from_spark(twice, domain))
 
 
 def test_text_is_compared_by_its_characters_whatever_the_collation(spark):
@@ -275,17 +282,17 @@ def test_text_is_compared_by_its_characters_whatever_the_collation(spark):
 def test_a_stream_and_what_is_no_frame_are_refused(spark):
     stream = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS sex")
     domain = Domain({"sex": ["F"]})
-    assert "stream" in refusal(UnreadableSource, lambda: Records.from_spark(stream, domain))
-    assert "not list" in refusal(UnreadableSource, lambda: Records.from_spark([], domain))
+    refusal(UnreadableSource, "a stream of records has no end", lambda: Records.from_spark(stream, domain))
+    refusal(UnreadableSource, "not list", lambda: Records.from_spark([], domain))
 
 
 def test_a_setting_that_changes_what_levels_mean_is_refused(spark, frame):
     spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
     try:
-        told = refusal(InvalidPlan, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
+        words = "the setting spark.sql.parser.escapedStringLiterals"
+        refusal(InvalidPlan, words, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
     finally:
         spark.conf.unset("spark.sql.parser.escapedStringLiterals")
-    assert "spark.sql.parser.escapedStringLiterals" in told
 
 
 def test_progress_is_told_in_hundredths_from_the_callers_thread(spark, frame, monkeypatch):
@@ -339,12 +346,11 @@ def test_a_cluster_that_does_not_come_to_it_is_given_up_after_a_while(spark, fra
         wait_until(lambda: len(list(tmp_path.glob("began-*"))) == 2, "two parts that wait")
         spark.conf.set(PATIENCE, "1")
         records = Records.from_spark(frame, DOMAIN, CODINGS)
-        told = refusal(UnreadableSource, lambda: records.tally(MARGINS))
+        told = refusal(UnreadableSource, "for 1 seconds", lambda: records.tally(MARGINS))
     finally:
         spark.conf.unset(PATIENCE)
         (tmp_path / "gate").touch()
         occupant.join()
-    assert "for 1 seconds" in told
     assert PATIENCE in told
     assert Records.from_spark(frame, DOMAIN, CODINGS).tally([()]).exact(()) == 490
 
@@ -353,7 +359,8 @@ def test_a_cluster_that_does_not_come_to_it_is_given_up_after_a_while(spark, fra
 def test_a_patience_that_is_no_time_is_refused(spark, frame, asked):
     spark.conf.set(PATIENCE, asked)
     try:
-        assert PATIENCE in refusal(InvalidPlan, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
+        words = f"the setting {PATIENCE} is a number of seconds above zero"
+        refusal(InvalidPlan, words, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
     finally:
         spark.conf.unset(PATIENCE)
 
@@ -363,8 +370,9 @@ def test_an_error_of_spark_is_not_passed_on_in_any_way(spark, frame, capfd, capl
     bad = frame.selectExpr("* EXCEPT (sex)", "CAST(CAST(name AS INT) AS STRING) AS sex")
     records = Records.from_spark(bad, DOMAIN, CODINGS)
     with caplog.at_level(logging.DEBUG):
-        told = refusal(UnreadableSource, lambda: records.tally(MARGINS))
-    assert "Nothing was counted" in told
+        refusal(
+            UnreadableSource, "Spark could not do it. Nothing was counted", lambda: records.tally(MARGINS)
+        )
     written = capfd.readouterr()
     assert TELLING not in written.out + written.err + caplog.text
 
@@ -372,8 +380,7 @@ def test_an_error_of_spark_is_not_passed_on_in_any_way(spark, frame, capfd, capl
 def test_executors_of_another_version_are_refused(spark, frame, monkeypatch):
     records = Records.from_spark(frame.coalesce(1), DOMAIN, CODINGS)
     monkeypatch.setattr(spark_worker, "version", lambda package: "0.0.0")
-    told = refusal(UnreadableSource, lambda: records.tally(MARGINS))
-    assert "another version of Tabulary" in told
+    told = refusal(UnreadableSource, "another version of Tabulary", lambda: records.tally(MARGINS))
     assert "spark.pyspark.python" in told
 
 
@@ -384,15 +391,18 @@ def test_executors_without_tabulary_are_refused(spark, frame, monkeypatch, tmp_p
     python.chmod(0o755)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
     records = Records.from_spark(frame.coalesce(1), DOMAIN, CODINGS)
-    told = refusal(UnreadableSource, lambda: records.tally(MARGINS))
-    assert "lacks Tabulary" in told
+    told = refusal(UnreadableSource, "lacks Tabulary", lambda: records.tally(MARGINS))
     assert "spark.pyspark.python" in told
 
 
 def test_a_python_that_is_not_there_is_told(spark, frame, monkeypatch, tmp_path):
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / "nowhere"))
     records = Records.from_spark(frame, DOMAIN, CODINGS)
-    assert "Python" in refusal(UnreadableSource, lambda: records.tally(MARGINS))
+    refusal(
+        UnreadableSource,
+        "Python has another version than this one, or is missing",
+        lambda: records.tally(MARGINS),
+    )
 
 
 def test_a_python_out_of_memory_is_told_and_the_session_lives_on(spark, frame, monkeypatch):
@@ -402,8 +412,9 @@ def test_a_python_out_of_memory_is_told_and_the_session_lives_on(spark, frame, m
     with monkeypatch.context() as limited:
         # What the setting spark.executor.pyspark.memory makes of itself on an executor.
         limited.setitem(spark.sparkContext.environment, "PYSPARK_EXECUTOR_MEMORY_MB", "1100")
-        told = refusal(UnreadableSource, lambda: records.tally([("a", "b")], max_cells=10**8))
-    assert "out of memory" in told
+        told = refusal(
+            UnreadableSource, "out of memory", lambda: records.tally([("a", "b")], max_cells=10**8)
+        )
     assert "spark.executor.pyspark.memory" in told
     assert Records.from_spark(frame, DOMAIN, CODINGS).tally([()]).exact(()) == 490
 
@@ -413,22 +424,21 @@ def test_counts_that_the_driver_may_not_collect_are_told(spark, frame):
     conf.set("spark.driver.maxResultSize", "1")
     try:
         records = Records.from_spark(frame, DOMAIN, CODINGS)
-        told = refusal(UnreadableSource, lambda: records.tally(MARGINS))
+        refusal(UnreadableSource, "Raise spark.driver.maxResultSize", lambda: records.tally(MARGINS))
     finally:
         conf.remove("spark.driver.maxResultSize")
-    assert "spark.driver.maxResultSize" in told
 
 
 def test_closed_records_are_not_counted_and_the_session_of_others_goes_on(spark, frame):
     records = Records.from_spark(frame, DOMAIN, CODINGS)
     records.close()
-    assert "closed" in refusal(UnreadableSource, lambda: records.tally(MARGINS))
+    refusal(UnreadableSource, "these records were closed", lambda: records.tally(MARGINS))
     assert spark.range(3).count() == 3
 
 
 def test_records_on_spark_have_no_fingerprint(frame):
     records = Records.from_spark(frame, DOMAIN, CODINGS)
-    assert "Parquet" in refusal(InvalidPlan, lambda: records.fingerprint(b"key"))
+    refusal(InvalidPlan, "no fingerprint", lambda: records.fingerprint(b"key"))
 
 
 def test_an_address_and_a_path_or_a_table_name_the_records(spark, spark_cluster, tmp_path):
@@ -451,8 +461,7 @@ def test_an_address_and_a_path_or_a_table_name_the_records(spark, spark_cluster,
     ],
 )
 def test_a_table_that_is_not_there_is_told(spark, spark_cluster, table, said):
-    told = refusal(UnreadableSource, lambda: SparkEngine.connect(spark_cluster.url, table, DOMAIN))
-    assert said in told
+    told = refusal(UnreadableSource, said, lambda: SparkEngine.connect(spark_cluster.url, table, DOMAIN))
     assert table in told
 
 
@@ -476,8 +485,11 @@ def test_the_program_of_the_page_releases_the_tables_of_its_frame(page_session):
 
 def test_a_file_that_is_no_parquet_file_is_told(spark, spark_cluster, tmp_path):
     (tmp_path / "people.parquet").write_text(TELLING)
-    told = refusal(UnreadableSource, lambda: SparkEngine.connect(spark_cluster.url, str(tmp_path), DOMAIN))
-    assert "no Parquet file" in told
+    refusal(
+        UnreadableSource,
+        "no Parquet file",
+        lambda: SparkEngine.connect(spark_cluster.url, str(tmp_path), DOMAIN),
+    )
 
 
 @pytest.mark.parametrize(
@@ -493,18 +505,25 @@ def test_a_file_that_is_no_parquet_file_is_told(spark, spark_cluster, tmp_path):
     ],
 )
 def test_an_address_that_is_no_master_is_refused_and_not_repeated(url):
-    told = refusal(InvalidPlan, lambda: SparkEngine.connect(url, "people", DOMAIN))
+    told = refusal(
+        InvalidPlan, "a Spark master is spark://host:7077", lambda: SparkEngine.connect(url, "people", DOMAIN)
+    )
     assert "secret" not in told
-    assert "spark://host:7077" in told
 
 
 def test_another_master_than_that_of_the_session_is_refused(spark):
-    told = refusal(UnreadableSource, lambda: SparkEngine.connect("spark://elsewhere:7077", "people", DOMAIN))
-    assert "elsewhere:7077" in told
+    told = refusal(
+        UnreadableSource,
+        "on another master than elsewhere:7077",
+        lambda: SparkEngine.connect("spark://elsewhere:7077", "people", DOMAIN),
+    )
     assert "from_spark" in told
 
 
 def test_a_master_that_does_not_answer_is_told_at_once(monkeypatch):
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
-    told = refusal(UnreadableSource, lambda: SparkEngine.connect("spark://127.0.0.1:1", "people", DOMAIN))
-    assert "127.0.0.1:1" in told
+    refusal(
+        UnreadableSource,
+        "no Spark master answers at 127.0.0.1:1",
+        lambda: SparkEngine.connect("spark://127.0.0.1:1", "people", DOMAIN),
+    )

@@ -1,4 +1,4 @@
-"""Tokens, usage and facts."""
+"""Tokens, usage, facts and the heads of the ledger."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Create the three tables."""
+    """Create the four tables."""
     number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     op.create_table(
         "tokens",
@@ -44,4 +44,11 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="facts_pkey"),
+    )
+    op.create_table(
+        "heads",
+        sa.Column("account", sa.Text(), nullable=False),
+        sa.Column("entries", sa.BigInteger(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("account", name="heads_pkey"),
     )

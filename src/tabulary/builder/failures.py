@@ -1,0 +1,69 @@
+"""Which of the tokens that are not good are written to the log: enough to see who tries, too few to fill a disk."""
+
+import math
+import threading
+import time
+from collections import OrderedDict
+
+from tabulary.builder.state import Action, Actor, Token
+from tabulary.builder.state.log import STRANGER, Log
+from tabulary.builder.throttle import MOST_CLIENTS, MonotonicClock, Throttle
+
+WINDOW = 3600.0
+"""Seconds for which failures of one address, or of one token, are counted together."""
+
+
+class Failures:
+    """Counts failed sign-ins by address, and those with a token that has ended by token.
+
+    The first is written to the log, and then the second, the fourth, the eighth and so on, with their number. From
+    however many addresses they come, no more are written than `lines` lets through: 60 at once and one a minute in the
+    long run. The next line tells how many were left out.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        lines: Throttle | None = None,
+        most: int = MOST_CLIENTS,
+        clock: MonotonicClock = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._lines = lines or Throttle(1, burst=60, clock=clock)
+        self._most = most
+        self._clock = clock
+        # How many there were, and when they are forgotten.
+        self._counts: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._left_out = 0
+        self._lock = threading.Lock()
+
+    def note(self, token: Token | None, address: str) -> None:
+        """Count a token that is not good: None for one that nobody has."""
+        what = "a token that is not known" if token is None else f"the token {token.words}, which has ended"
+        with self._lock:
+            times = self._counted(address if token is None else f"token {token.id}")
+            is_power_of_two = times & (times - 1) == 0
+            if not is_power_of_two:
+                return
+            if self._lines.take("all"):
+                self._left_out += 1
+                return
+            left_out, self._left_out = self._left_out, 0
+        if times > 1:
+            what += f", {times} times within {math.ceil(WINDOW / 60)} minutes"
+        if left_out:
+            what += f"; {left_out} such entries before were left out"
+        by = Actor(STRANGER, None, address) if token is None else Actor.of(token, address)
+        self._log.add(by, Action.sign_in_failed, what)
+
+    def _counted(self, who: str) -> int:
+        now = self._clock()
+        times, until = self._counts.get(who, (0, now + WINDOW))
+        if now >= until:
+            times, until = 0, now + WINDOW
+        self._counts[who] = (times + 1, until)
+        self._counts.move_to_end(who)
+        if len(self._counts) > self._most:
+            self._counts.popitem(last=False)
+        return times + 1

@@ -1,0 +1,220 @@
+"""Slow work: threads for each kind of it, so much of it for each caller, until a deadline or until nobody waits.
+
+A thread cannot be killed, so what should end early has to ask whether it should: the loops of a test do, between two
+steps of milliseconds (`tabulary.core.interruption`). Processes could be killed, but each would load the packages anew
+and be sent the noise of every table that it tests. The making of a table does not ask, because others may wait for the
+same counts and because it may pay; it is short, and its size is bounded. Whoever has waited too long for it is told so,
+and it still counts as that caller's until it has ended.
+"""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+
+from tabulary.builder.counting import CALLER
+from tabulary.builder.problems import RETRY_AFTER, Problem
+from tabulary.builder.throttle import MonotonicClock, address_of, retry_after
+from tabulary.core.interruption import interruptible
+from tabulary.errors import Interrupted
+
+Made = TypeVar("Made")
+
+_NOTHING_SPENT = "Nothing was spent that is not in the ledger."
+
+
+class Asker:
+    """Whoever waits for slow work: a name by which it is counted, and a way to hear that they have gone."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    @cached_property
+    def name(self) -> str:
+        """The token that was shown, or else the address: one token from many addresses is one caller all the same."""
+        token = self._request.scope.get(CALLER)
+        return f"token {token.id}" if token is not None else address_of(self._request.scope)
+
+    async def gone(self) -> None:
+        """Return once the connection is closed; never before."""
+        # What is left of the body is of no use to anyone: it was read, or nobody reads it.
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+
+
+@dataclass(eq=False)
+class _Job:
+    due: float
+    stop: threading.Event = field(default_factory=threading.Event)
+    future: Future[Any] | None = None
+    waiting: int = 0
+    # Places that are freed when the work has ended, because those who had them left before.
+    held: list[str] = field(default_factory=list)
+    ended: bool = False
+
+
+class Pool:
+    """Threads for one kind of slow work. `kind` is what callers call it, such as "tests".
+
+    One caller may wait for `each` pieces of work at a time, all together for `most`; a piece of work that is not done
+    `seconds` after somebody asked for it is given up. What several ask for at once is done once, and is stopped when
+    the last of them has gone. Safe from several threads and event loops.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        threads: int,
+        each: int,
+        most: int,
+        seconds: float,
+        clock: MonotonicClock = time.monotonic,
+    ) -> None:
+        self._kind = kind
+        self._each = each
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=kind)
+        self._jobs: dict[Hashable, _Job] = {}
+        self._running: set[_Job] = set()
+        self._places: Counter[str] = Counter()
+        self._closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def places(self) -> dict[str, int]:
+        """How much work of each caller is under way."""
+        with self._lock:
+            return {name: taken for name, taken in self._places.items() if taken}
+
+    async def done(self, key: Hashable, work: Callable[[], Made], asker: Asker) -> Made:
+        """Return what the work returns, or raise what it raises; with the same key it is done once for all who wait.
+
+        A caller who has too much under way is refused with 429; if there is too much of it altogether, or if it takes
+        too long, with 503. Raises ClientDisconnect when the asker has gone.
+        """
+        job, future = self._join(key, work, asker.name)
+        ended = _end_of(future)
+        gone = asyncio.create_task(asker.gone())
+        try:
+            happened, _ = await asyncio.wait(
+                {ended, gone}, timeout=job.due - self._clock(), return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            gone.cancel()
+            self._leave(key, job, asker.name)
+        if ended in happened:
+            with suppress(Interrupted, CancelledError):
+                return future.result()
+        elif gone in happened:
+            raise ClientDisconnect
+        raise Problem(
+            503,
+            "took-too-long",
+            f"This was not done within {self._seconds:g} seconds, because it is large or because others wait too. "
+            f"{_NOTHING_SPENT} Ask again later, or ask for less.",
+            retry_after(RETRY_AFTER),
+        )
+
+    def close(self) -> None:
+        """Stop what is under way as far as it can be stopped, and take no more."""
+        with self._lock:
+            self._closed = True
+            for job in self._running:
+                job.stop.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _join(self, key: Hashable, work: Callable[[], Made], name: str) -> tuple[_Job, Future[Made]]:
+        with self._lock:
+            if self._places[name] >= self._each:
+                raise Problem(
+                    429,
+                    "too-much-at-once",
+                    f"{self._each} {self._kind} of yours are under way, and one caller may have no more at a time. "
+                    "Nothing was asked, nothing was spent. Wait for one of them.",
+                    retry_after(RETRY_AFTER),
+                )
+            job = self._jobs.get(key)
+            if job is not None and not job.stop.is_set():
+                assert job.future is not None, "work that is found was handed to a thread"
+                job.waiting += 1
+                self._places[name] += 1
+                return job, job.future
+            if self._closed or len(self._running) >= self._most:
+                raise Problem(
+                    503,
+                    "busy",
+                    f"Too many {self._kind} are under way. Nothing was asked, nothing was spent. Ask again later.",
+                    retry_after(RETRY_AFTER),
+                )
+            job = _Job(self._clock() + self._seconds, waiting=1)
+            future = job.future = self._threads.submit(self._do, job, work)
+            self._jobs[key] = job
+            self._running.add(job)
+            self._places[name] += 1
+        # Outside of the lock: work that has ended already is noted at once.
+        future.add_done_callback(lambda _: self._note_end(key, job))
+        return job, future
+
+    def _do(self, job: _Job, work: Callable[[], Made]) -> Made:
+        def stopped() -> bool:
+            return job.stop.is_set() or self._clock() > job.due
+
+        if stopped():
+            raise Interrupted("the work was stopped before it began. Nothing came of it.")
+        with interruptible(stopped):
+            return work()
+
+    def _leave(self, key: Hashable, job: _Job, name: str) -> None:
+        with self._lock:
+            job.waiting -= 1
+            if job.ended or job.waiting:
+                self._free(name)
+                return
+            job.held.append(name)
+            job.stop.set()
+        assert job.future is not None, "work that is waited for was handed to a thread"
+        # What still waits for a thread ends here; what has one, when it asks.
+        job.future.cancel()
+
+    def _note_end(self, key: Hashable, job: _Job) -> None:
+        with self._lock:
+            job.ended = True
+            self._running.discard(job)
+            if self._jobs.get(key) is job:
+                del self._jobs[key]
+            for name in job.held:
+                self._free(name)
+
+    def _free(self, name: str) -> None:
+        self._places[name] -= 1
+        if not self._places[name]:
+            del self._places[name]
+
+
+def _end_of(future: Future[Any]) -> asyncio.Future[None]:
+    """Return a future of this event loop that is done when the work is. Whatever becomes of it, the work goes on."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def tell(_: Future[Any]) -> None:
+        # A loop that is closed has nobody who waits.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(end)
+
+    future.add_done_callback(tell)
+    return ended
