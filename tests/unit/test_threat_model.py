@@ -7,34 +7,30 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "threat-model.md").read_text(encoding="utf-8")
-CITED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+SECTIONS = dict(section.split("\n", 1) for section in PAGE.split("\n## ")[1:])
+CITED = re.compile(r"^    - `(tests/[\w/]+\.py)::(test_\w+)`$", re.MULTILINE)
+# Sections that are about no adversary.
+OTHERS = ("What is worth protecting", "Where trust ends", "What is not defended")
 
 
-def _tables(heading):
-    """The rows of every table with this heading, by the title of their section."""
-    found = {}
-    for section in PAGE.split("\n## ")[1:]:
-        title, _, text = section.partition("\n")
-        lines = [line for line in text.splitlines() if line.startswith("|")]
-        if lines and lines[0] == heading:
-            found[title] = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-    return found
-
-
-ASSETS = [row[0] for (rows,) in [_tables("| asset | why |").values()] for row in rows]
-MEASURES = _tables("| asset | measure | held by |")
+def _measures():
+    """Every measure as the adversary, the asset, and the lines down to the next measure."""
+    for adversary in SECTIONS.keys() - set(OTHERS):
+        for measure in re.split(r"^- ", SECTIONS[adversary], flags=re.MULTILINE)[1:]:
+            asset, _, text = measure.removeprefix("**").partition("**: ")
+            yield adversary, asset, text
 
 
 @cache
 def _tests_of(file):
     """The names of the tests in a file, read and not run."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def test_every_test_that_the_page_names_exists():
     cited = CITED.findall(PAGE)
-    assert len(cited) > 80
+    assert len(cited) == PAGE.count("::") > 80
     missing = [
         f"{file}::{name}"
         for file, name in cited
@@ -44,15 +40,22 @@ def test_every_test_that_the_page_names_exists():
 
 
 def test_every_measure_names_the_test_that_holds_it():
-    assert len(MEASURES) == 9
-    unheld = [(who, row[1]) for who, rows in MEASURES.items() for row in rows if not CITED.search(row[2])]
-    assert not unheld
+    measures = list(_measures())
+    assert len({adversary for adversary, _, _ in measures}) == len(SECTIONS) - len(OTHERS)
+    assert not [(adversary, text) for adversary, _, text in measures if not CITED.search(text)]
 
 
 def test_every_asset_is_protected_by_something_and_nothing_else_is_called_one():
-    assert {row[0] for rows in MEASURES.values() for row in rows} == set(ASSETS)
+    assets = re.findall(r"^\| (.+?) \|", SECTIONS["What is worth protecting"], re.MULTILINE)[2:]
+    assert {asset for _, asset, _ in _measures()} == set(assets)
 
 
 def test_the_page_says_what_is_not_defended():
-    _, _, undefended = PAGE.partition("\n## What is not defended\n")
-    assert len(re.findall(r"^- \*\*", undefended, re.MULTILINE)) >= 10
+    assert len(re.findall(r"^- \*\*", SECTIONS["What is not defended"], re.MULTILINE)) >= 10
+
+
+def test_the_page_on_security_draws_the_same_boundaries_and_leads_here():
+    security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    (drawn,) = re.findall(r"^```text\n.*?^```$", SECTIONS["Where trust ends"], re.MULTILINE | re.DOTALL)
+    assert drawn in security
+    assert "docs/explanation/threat-model.md#what-is-not-defended" in security
