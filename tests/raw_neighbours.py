@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tabulary.confidential.coding import Coding
+from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Domain
@@ -165,10 +166,7 @@ def tallied(open_records: Callable[[], Records], domain: Domain) -> Tally | None
 
 def near(relation: Relation, codings: Mapping[str, Coding], **given: Any) -> Neighbours:
     """Return what one person can change in a source that is read like this."""
-    drops = relation == "replace" and any(coding.unknown == "drop" for coding in codings.values())
-    if "may_drop" in {field.name for field in fields(Neighbours)}:
-        given["may_drop"] = drops
-    return Neighbours(relation, **given)
+    return counted_neighbours(Neighbours(relation, **given), dropping(codings))
 
 
 def bare(tally: Tally, plan: Plan) -> Measurement:

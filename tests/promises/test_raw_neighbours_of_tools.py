@@ -21,7 +21,7 @@ from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import PureDP, Relation
-from tabulary.errors import InvalidColumn, InvalidPlan, WeightsClipped
+from tabulary.errors import InvalidColumn, InvalidPlan, TableRefused, WeightsClipped
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
 from tabulary.planning.universe import Universe
 from tabulary.synth import adaptive
@@ -265,9 +265,9 @@ def test_every_question_of_an_interactive_dataset_keeps_its_price(rules, relatio
         for margin in answers.universe.margins:
             try:
                 plan = answers.plan_of(margin)
-            except InvalidPlan:
+            except (InvalidPlan, TableRefused):
                 # Nobody can change this table: there is no answer, whatever the records are.
-                assert neighbours.relation == "replace"
+                assert neighbours.total_is_public
                 assert max(WOMEN.shape_of(margin), default=1) == 1
                 continue
             check_costs(plan, [(bare(one, plan), bare(other, plan)) for one, other in pairs])
@@ -343,7 +343,7 @@ def test_a_table_builder_does_not_serve_the_exact_number_of_those_it_does_not_dr
         declared = read_declaration("people", read_toml(tmp_path / "dataset.toml", "file"), tmp_path)
         with tb.Ledger.create(tmp_path / f"{number}.sqlite") as ledger:
             ledger.create_account("people", tb.PureDP(1), declared.payment.neighbours)
-            means = Means(bytes([number]) * 32, ledger, tmp_path / f"kept {number}")
+            means = Means(bytes([number]) * 32, ledger, tmp_path / f"kept {number}", warn=print)
             answers = open_answers(declared, means)
             served.append(round(float(answers.answer(("sex",)).table.counts.sum())))
             answers.close()

@@ -113,9 +113,9 @@ def test_what_is_no_key_is_refused(tmp_path, content):
     path = tmp_path / "key"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(UnusableKey, match="names no signer|cannot be read as an Ed25519 private key"):
+    with pytest.raises(UnusableKey, match=r"names no signer|cannot be read as an Ed25519 private key"):
         SigningKey.read(path)
-    with pytest.raises(UnusableKey, match="names no signer|holds no Ed25519 public key"):
+    with pytest.raises(UnusableKey, match=r"names no signer|holds no Ed25519 public key"):
         PublicKey.read(path)
 
 
