@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo demo-spark serve test lint audit bench browser java rscript proxies docs pictures clean help
+.PHONY: demo demo-spark serve test lint audit bench browser java rscript proxies units docs pictures sbom clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, scale, serve, spark, suppress, synth, tabulate"
 	@echo "make docs           the generated reference pages, and all pages as a site below site/ (under a minute)"
 	@echo "make pictures       the pictures of the pages, drawn again (minutes)"
+	@echo "make sbom           the software that a user installs, as a CycloneDX list: sbom.cdx.json (minutes, and 3 GB for a while)"
 	@echo "make clean          everything that make has made"
 
 # Stamps: what is installed is not installed again until the project's needs change.
@@ -39,6 +40,11 @@ $(VENV)/spark: $(VENV)/core
 $(VENV)/docs: $(VENV)/core
 	@echo "Installing what the pages need ..."
 	@$(PIP) --editable '.[docs]'
+	@touch $@
+
+$(VENV)/sbom: $(VENV)/core
+	@echo "Installing what the list of software needs ..."
+	@$(PIP) --editable '.[sbom]'
 	@touch $@
 
 $(VENV)/bench: $(VENV)/core
@@ -92,6 +98,14 @@ proxies:
 	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends nginx caddy openssl; } \
 		|| echo "nginx and Caddy could not be installed; the tests of the proxies need them: sudo apt-get install --yes nginx caddy openssl"
 
+# The units of the examples are checked by systemd-analyze: the one that is here, or Debian's where it can be installed.
+units:
+	@command -v systemd-analyze >/dev/null && exit 0; \
+	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
+	echo "Installing systemd-analyze ..."; \
+	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends systemd; } \
+		|| echo "systemd-analyze could not be installed; the tests of the units need it: sudo apt-get install --yes systemd"
+
 lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -101,7 +115,7 @@ lint: $(VENV)/test
 # Two processes share the cores already; a thread a core in each would only get in the way.
 test audit: export OPENBLAS_NUM_THREADS ?= 1
 
-test: lint browser java rscript proxies
+test: lint browser java rscript proxies units
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not audit"
 
 audit: $(VENV)/test java
@@ -120,6 +134,11 @@ docs: $(VENV)/docs
 pictures: $(VENV)/test
 	@$(BIN)/python -m docs.build --pictures
 
+sbom: $(VENV)/sbom
+	@echo "Installing tabulary with all that a user may add, for a while ..."
+	@$(BIN)/python -m tools.sbom
+	@echo "The list is in sbom.cdx.json"
+
 clean:
-	rm -rf $(VENV) demo demo-spark site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo demo-spark site sbom.cdx.json dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

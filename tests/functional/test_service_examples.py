@@ -166,12 +166,3 @@ def test_several_workers_on_postgresql_behind_a_proxy_give_one_answer_and_pay_on
     with tb.Ledger.open(postgres_database, read_only=True) as ledger:
         assert [len(ledger.account(name).entries()) for name in ("census", "panel", "ada")] == [1, 1, 1]
     assert PASSWORD not in server.log()
-
-
-def test_the_unit_of_systemd_keeps_the_service_apart(tmp_path):
-    unit = (EXAMPLES / "several-workers" / "tabulary.service").read_text(encoding="utf-8")
-    assert "ExecStart=/srv/tabulary/.venv/bin/tabulary serve service.toml" in unit
-    assert "EnvironmentFile=" in unit
-    assert "postgresql://tabulary:" not in unit
-    for line in ("NoNewPrivileges=true", "ProtectSystem=strict", "UMask=0077", "Restart=on-failure"):
-        assert line in unit
