@@ -89,7 +89,7 @@ def _promise(subject: str, privacy: Privacy, neighbours: Neighbours) -> Promise:
         "whether or not any one of them is in the data.",
         f"That other releases from the same records come free. {joint}",
         *_public_number(neighbours),
-        "That every number is close to the truth. Each comes with its own error, below.",
+        "That every number is close to the truth. Each comes with its own error.",
     )
     return Promise(f"{subject} {kind}", meaning, _protected(neighbours), conditions, not_promised)
 
