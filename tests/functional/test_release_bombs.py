@@ -71,8 +71,9 @@ def test_the_command_refuses_a_bomb_within_a_bound_of_memory(folder):
     resealed(folder)
     run = (
         "import resource, sys; from tabulary.cli.app import run; code = run(['verify', sys.argv[1]]);"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "
-        "resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)"
+        # What a process took itself: ru_maxrss counts the memory of who started it, too.
+        "own = open('/proc/self/status').read().split('VmHWM:')[1].split()[0];"
+        "print(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)"
     )
     said = subprocess.run([sys.executable, "-c", run, folder], capture_output=True, text=True, check=False)
     assert said.returncode == 2, said.stderr
@@ -192,7 +193,8 @@ def test_files_of_further_formats_are_hashed_and_never_parsed(folder, form, monk
 def test_a_folder_of_thousands_of_files_is_not_listed_to_its_end(folder):
     for i in range(1_100):
         (folder / f"tables/{i}").touch()
-    assert "more than its manifest calls for" in refusal(folder)
+    with pytest.raises(ReleaseDamaged, match="more than its manifest calls for"):
+        Release.load(folder)
     with pytest.raises(ReleaseDamaged, match="more than 10 files"):
         list_folder(folder, "tables", most=10)
 

@@ -7,7 +7,7 @@ the service must not do.
 
 import hashlib
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +19,7 @@ from scipy import stats
 
 import tabulary as tb
 from tabulary.builder.app import create_app
-from tabulary.builder.service import Dataset, Limits, Service
+from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, RecordKeys, record_keys
 from tabulary.core.table import Table
@@ -35,7 +35,7 @@ from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tabulary.workflows.answering.paid_noise import Edition
-from tests.builders import Caller, people
+from tests.builders import GENEROUS, Caller, people
 from tests.entropy import SeededEntropy
 from tests.twins import bounds
 
@@ -163,7 +163,7 @@ def averaged(folder, state, key, *, naive):
 
     The service is started a second time, and remembers no response: nothing but the noise makes two answers alike.
     """
-    forgetful = Limits(requests_a_minute=10**9, burst=10**9, cached_bytes=1)
+    forgetful = replace(GENEROUS, cached_bytes=1)
     found = []
     for start in range(2):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
@@ -201,7 +201,7 @@ def test_a_thousand_times_the_same_question_is_one_answer(state, ledger):
     for times, cached in ((100, 1), (900, 1 << 20)):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
         answers = fixed(ledger, records, UNIVERSE, RHO, key=secret("again"), name="town")
-        limits = Limits(requests_a_minute=10**9, burst=10**9, cached_bytes=cached)
+        limits = replace(GENEROUS, cached_bytes=cached)
         service = Service({"town": Dataset("town", "", "", answers)}, state, ledger, limits=limits)
         get = ("GET", "/api/datasets/town/tables", {"params": {"by": ["sex", "region"]}})
         bodies += [response.content for response in Caller(create_app(service)).ask_all([get] * times)]

@@ -89,9 +89,11 @@ def revoke(
 
 
 def _state(file: Path) -> "State":
+    # First: it says which package is missing, if one is.
+    configured = read_file(file)
     from tabulary.builder.opening import open_state
 
-    return open_state(read_file(file))
+    return open_state(configured)
 
 
 def _all(state: "State") -> Iterator["Token"]:

@@ -84,7 +84,7 @@ def test_a_description_that_releases_a_sensitive_set_exactly_is_refused():
     kept = {**description, "exact": [*description["exact"], moved["attributes"]]}
     with pytest.raises(InvalidPlan, match="only sets without a sensitive attribute may be released exactly"):
         plan_from_description(json.loads(json.dumps(kept)))
-    without = {**description, "neighbours": {"relation": "replace", "records": 1, "sensitive": []}}
+    without = {**description, "neighbours": tb.Neighbours("replace").describe()}
     with pytest.raises(InvalidPlan, match="only sets without a sensitive attribute may be released exactly"):
         plan_from_description(json.loads(json.dumps(without)))
 

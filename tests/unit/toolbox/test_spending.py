@@ -80,7 +80,7 @@ def test_what_an_account_cannot_pay_is_refused_before_the_data_are_read(use, goo
 
 WHY = {
     "laplace": "not a finite number",
-    "count": "at least one truth value",
+    "count": "a column of truth values",
     **dict.fromkeys(("total", "mean", "deviation", "quantile"), "outside its bounds 0 to 9"),
     **dict.fromkeys(("exponential", "noisy max"), "at least one is neither"),
     "response": "not among the answers",

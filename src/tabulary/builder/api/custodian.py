@@ -325,6 +325,4 @@ def _head(head: Head) -> HeadModel:
 
 
 def _neighbours(neighbours: Neighbours) -> NeighboursModel:
-    return NeighboursModel(
-        relation=neighbours.relation, records=neighbours.records, sensitive=list(neighbours.sensitive)
-    )
+    return NeighboursModel.model_validate(neighbours.describe())

@@ -139,6 +139,12 @@ class NeighboursModel(BaseModel):
     relation: str
     records: int
     sensitive: Names
+    may_drop: Annotated[
+        bool,
+        Field(
+            description="Whether a record may be left out because of a value it holds, so that the total has noise."
+        ),
+    ]
 
 
 class SignerModel(BaseModel):

@@ -253,12 +253,11 @@ def test_a_file_without_end_is_not_read_to_its_end(tmp_path):
     "text", ["[" * 200_000, '{"a":' * 200_000, '{"a": ' + "1" * 100_000 + "}"], ids=range(3)
 )
 def test_json_that_is_nested_or_counts_without_end_is_refused(refused, text):
-    assert "it is not a JSON file" in refused(text, "table.json")
+    refused(text, "it is not a JSON file", "table.json")
 
 
 def test_a_few_rows_that_claim_a_table_beyond_memory_are_refused(refused):
     names = [f"a{i}" for i in range(8)]
     rows = "\n".join(",".join([*(str(r) for _ in names), "1"]) for r in range(1_000))
     with at_most(64):
-        told = refused(",".join([*names, "count"]) + "\n" + rows)
-    assert "not every combination" in told
+        refused(",".join([*names, "count"]) + "\n" + rows, "not every combination")
