@@ -46,7 +46,7 @@ def test_a_sound_plan_holds_and_no_records_are_needed(here, capsys):
     out, _ = said(capsys)
     assert "ε = 1 (add-remove)" in out
     assert "all 6 records" in out
-    assert "with confidence 0.999999" in out
+    assert "confidence 0.999999" in out
     assert "caught" in out
     assert "The promise holds." in out
     assert not (here / "people.csv").exists()
