@@ -54,7 +54,8 @@ def listed(names: Iterable[str]) -> str:
     "'sex', 'age'"
     """
     given = list(names)
-    text = ", ".join(repr(name) for name in given[:12]) or "nothing"
+    # A member of an enumeration is named by its text alone.
+    text = ", ".join(repr(str(name)) for name in given[:12]) or "nothing"
     return text if len(given) <= 12 else f"{text} and {len(given) - 12:,} more"
 
 
