@@ -440,7 +440,8 @@ class Tables:
             if self.neighbours.total_is_public and not self.weighted and self.cells(margin) == 1:
                 raise InvalidPlan(
                     f"with 'replace' neighbours nobody can change the table on {show_margin(margin)}: it holds nothing "
-                    "but the public number of records. Leave it out of the list, and publish it as it is."
+                    "but the number of records in the source. Leave it out of the list. If records with an unknown "
+                    "value are dropped, it is confidential: use neighbours=Neighbours('replace', may_drop=True)."
                 )
 
     def _counted(self, data: Table | Mapping[Margin, Table]) -> Mapping[Margin, Table]:
