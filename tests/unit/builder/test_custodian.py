@@ -104,7 +104,7 @@ def test_an_account_is_opened_and_listed_with_exact_amounts(office):
         "budget": {"rho": "1/3"},
         "spent": {"rho": "1/7"},
         "remaining": {"rho": "4/21"},
-        "neighbours": {"relation": "add-remove", "records": 1, "sensitive": []},
+        "neighbours": Neighbours().describe(),
         "head": {"entries": 1, "digest": office.ledger.account("ada").head().digest},
     }
     assert made.json()["remaining"] == {"rho": "1/3"}

@@ -5,7 +5,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable, ReleaseDamaged, ReleaseError, ReleaseExists, UnknownMargin
-from tabulary.planning import plan
+from tabulary.planning import SimulatedErrors, plan
 from tabulary.release import Release, staged_folder
 from tests.unit.release.releases import PEOPLE, a_release, same_tables
 
@@ -159,3 +159,16 @@ def test_loading_what_is_not_a_folder_says_so(tmp_path, kind):
         (tmp_path / "out").write_text("hello")
     with pytest.raises(ReleaseError, match="there is no release at"):
         Release.load(tmp_path / "out")
+
+
+@pytest.mark.parametrize("steps", [-5, -1, 0, 1, 3])
+@pytest.mark.parametrize("count", [3.0, 13.7, 1e6 + 0.1])
+def test_an_interval_whose_lower_end_is_nothing_but_rounding_is_what_was_saved(tmp_path, count, steps):
+    width = count
+    for _ in range(abs(steps)):
+        width = np.nextafter(width, np.sign(steps) * np.inf)
+    planned = plan(PEOPLE, "[sex]", privacy=PureDP(1), mechanism="cells", reconstruct="least-squares")
+    errors = SimulatedErrors(np.array([1.0, 1.0]), np.array([width, 2.0]))
+    made = Release.from_counts(planned, {("sex",): [count, 20.0]}, errors={("sex",): errors})
+    made.save(tmp_path / "out")
+    assert same_tables(Release.load(tmp_path / "out"), made)
