@@ -50,10 +50,12 @@ def counted_neighbours(neighbours: Neighbours, drops: Iterable[str]) -> Neighbou
 def refuse_public_total(neighbours: Neighbours, drops: Iterable[str]) -> None:
     """Refuse a plan that takes the number of counted records for public, where one person's value can change it."""
     named = tuple(drops)
-    if counted_neighbours(neighbours, named) != neighbours:
+    counted = counted_neighbours(neighbours, named)
+    if counted != neighbours:
         raise InvalidPlan(
             "with 'replace' neighbours this plan takes the number of counted records for public, but records with an "
             f"unknown value of {listed(named)} are dropped: one person's answer would show in it. Nothing was "
-            'measured, nothing was spent. Make the plan with neighbours=Neighbours("replace", may_drop=True), which '
-            'measures the total with noise; or read unknown values into a level (unknown = "level:NAME").'
+            f'measured, nothing was spent. Make the plan with neighbours=Neighbours("replace", {counted.records}, '
+            "may_drop=True), which measures the total with noise; or read unknown values into a level "
+            '(unknown = "level:NAME").'
         )

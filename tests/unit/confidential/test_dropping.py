@@ -149,3 +149,10 @@ def test_the_description_of_a_plan_holds_it_and_nobody_can_take_it_out():
     assert described["neighbours"]["may_drop"] is True
     assert plan_from_description(described) == plan
     assert "How many of them were counted is protected" in str(promise_of(plan).not_promised)
+
+
+def test_the_remedy_keeps_the_contribution_bound_of_the_plan():
+    plan = planned(Neighbours("replace", 3))
+    with pytest.raises(InvalidPlan, match=r'Neighbours\("replace", 3, may_drop=True\)'):
+        tb.release(people(), plan)
+    tb.release(people(), planned(Neighbours("replace", 3, may_drop=True)))
