@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 
 from tabulary.core.head import Head
 from tabulary.errors import LedgerError, PublicError
+from tabulary.release.folder import sync_folder
 
 _FORMAT = "tabulary-witness/1"
 
@@ -167,7 +168,7 @@ class WitnessFile:
             finally:
                 os.close(file)
             if begin:
-                _flush_folder(self._path.parent)
+                sync_folder(self._path.parent)
         except OSError as error:
             raise LedgerError(f"{self.name} cannot be written: {error.strerror or error}.") from None
 
@@ -196,11 +197,3 @@ class WitnessFile:
 def _refuse_other_files(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise OSError("it is not a plain file")
-
-
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -55,7 +55,7 @@ class StagedFolder:
         """Make everything written so far visible at `target`, at once and for good."""
         with _clear_errors(self.target):
             for folder in (*{path.parent for path in self._written}, self._content):
-                _sync_folder(folder)
+                sync_folder(folder)
             # A rename onto an empty folder succeeds without a word, hence this look. Whoever makes one
             # between the look and the rename loses an empty folder; anything with content is never replaced.
             if os.path.lexists(self.target):
@@ -68,7 +68,7 @@ class StagedFolder:
                 raise
         self.published = True
         try:
-            _sync_folder(self.target.parent)
+            sync_folder(self.target.parent)
         except OSError as problem:
             raise ReleaseError(
                 f"the release stands at {self.target}, but the disk did not confirm it: {problem.strerror}. "
@@ -222,7 +222,8 @@ def _exists(target: Path) -> ReleaseExists:
     )
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """See the entries of a folder to the disk, as far as its file system can."""
     # Elsewhere a folder cannot be opened, and its entries are as durable as the system makes them.
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.errors import InvalidPlan, ReleaseError
+from tabulary.release.folder import sync_folder
 
 _FORMAT = "tabulary-rap-1"
 
@@ -86,7 +87,7 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(self.path)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         except OSError as problem:
             partial.unlink(missing_ok=True)
             raise ReleaseError(
@@ -117,13 +118,3 @@ class Checkpoint:
                     "for it, or name another file."
                 ) from None
             yield
-
-
-def _sync_folder(folder: Path) -> None:
-    # Elsewhere a folder cannot be opened, and its entries are as durable as the system makes them.
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
