@@ -216,7 +216,8 @@ class Log:
             raise ServiceError(
                 f"the log in {self._database.name} is not the one of which {str(file.path)!r} is a copy: the state was "
                 "set back to an older one, or the file belongs to another service. Nothing was opened. Put the newer "
-                "state back; if the older one is right, move the file away."
+                "state back. If only the older one is left: tokens that the file calls revoked are good in it. Revoke "
+                "them again, then move the file away."
             )
 
     def _append(self, connection: Connection, notes: Iterable[tuple[Actor, Action, str]]) -> None:
@@ -247,6 +248,7 @@ class Log:
     def _broken(self, what: str) -> ServiceError:
         return ServiceError(
             f"the log in {self._database.name} {what}, and whoever changed it may have changed tokens too. Nothing was "
-            "opened. Restore the state from a copy; without one, move it away, make a new one with `tabulary serve "
-            "FILE --init`, and make the tokens again."
+            "opened. Restore the state from a copy; tokens that were revoked since it was made are good in it, so revoke "
+            "them again. Without a copy, move the state away, make a new one with `tabulary serve FILE --init`, and make "
+            "the tokens again."
         )
