@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from bench.report import line
 from tabulary.reconstruct.hadamard import HadamardMap
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.maps import ContrastMap
+from tabulary.reconstruct.measurement_operators import ContrastMap
 
 PEOPLE = 5000
 GAP = 1e-3

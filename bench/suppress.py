@@ -27,10 +27,10 @@ from bench.report import line
 from tabulary import datasets
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.suppress.agency.classical import Suppression, classical
-from tabulary.suppress.agency.problem import lines
-from tabulary.suppress.agency.rules import Levels, Threshold
-from tabulary.suppress.deciding.simulatable import SimulatableTable, simulatable
+from tabulary.suppress.classical_method.classical import Suppression, classical
+from tabulary.suppress.classical_method.problem import lines
+from tabulary.suppress.classical_method.rules import Levels, Threshold
+from tabulary.suppress.simulatable_method.simulatable import SimulatableTable, simulatable
 
 LIMIT = 5
 SHARE = 0.1

@@ -12,7 +12,7 @@ import tabulary as tb
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import State
 from tabulary.ledger import Ledger
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tests.serving import served

@@ -19,11 +19,11 @@ from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
+from tabulary.workflows.answering.edition import key_fingerprint
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
-from tabulary.workflows.answering.paid_noise import key_fingerprint
 
 SECRET = bytes(range(32))
 """The key of every builder here, so that a test sees the same noise every time."""

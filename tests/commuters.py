@@ -11,7 +11,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tests.builders import GENEROUS, SECRET, people
 

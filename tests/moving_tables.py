@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from tabulary.suppress.laws.known import Cell, Known, Question, Split
+from tabulary.suppress.samplers.known import Cell, Known, Question, Split
 from tests.suppressed_tables import known_table
 
 SHAPES = [(2, 2), (2, 3), (3, 3), (2, 4), (2, 2, 2), (2, 3, 2), (2, 1, 3)]

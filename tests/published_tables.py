@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
-from tabulary.suppress.agency.rules import Threshold
+from tabulary.suppress.classical_method.rules import Threshold
 from tabulary.suppress.table import SuppressedTable
 
 ATTRIBUTES = "abc"

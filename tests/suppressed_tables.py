@@ -13,10 +13,10 @@ from scipy import stats
 
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidTable
-from tabulary.suppress.laws.answers import Answers
-from tabulary.suppress.laws.crowd import Crowd
-from tabulary.suppress.laws.known import Cell, Known, Question, Split
-from tabulary.suppress.laws.people import People
+from tabulary.suppress.samplers.answers import Answers
+from tabulary.suppress.samplers.crowd import Crowd
+from tabulary.suppress.samplers.known import Cell, Known, Question, Split
+from tabulary.suppress.samplers.people import People
 
 # ---- every table ----------------------------------------------------------------------------------------------------
 

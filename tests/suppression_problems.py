@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tabulary.suppress.agency.problem import Problem
-from tabulary.suppress.agency.rules import Levels
+from tabulary.suppress.classical_method.problem import Problem
+from tabulary.suppress.classical_method.rules import Levels
 
 FARTHEST = 4
 """No cell of these problems deviates by more, so that all deviations of whole numbers can be listed."""

@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.suppress.deciding.custodian import Custodian
-from tabulary.suppress.deciding.suppressor import Proceedings, asked_block, proceed
-from tabulary.suppress.deciding.terms import Terms
-from tabulary.suppress.laws.answers import Answers, Posterior
-from tabulary.suppress.laws.crowd import Crowd
-from tabulary.suppress.laws.known import Known
-from tabulary.suppress.laws.people import People
+from tabulary.suppress.samplers.answers import Answers, Posterior
+from tabulary.suppress.samplers.crowd import Crowd
+from tabulary.suppress.samplers.known import Known
+from tabulary.suppress.samplers.people import People
+from tabulary.suppress.simulatable_method.custodian import Custodian
+from tabulary.suppress.simulatable_method.suppressor import Proceedings, asked_block, proceed
+from tabulary.suppress.simulatable_method.terms import Terms
 from tests.suppressed_tables import law, priors, true_answers, true_marginals
 
 

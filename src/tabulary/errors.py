@@ -19,6 +19,7 @@
     │   ├── ServiceError           a table builder that cannot start, or a state that it cannot trust
     │   │   └── ServiceUnreachable no table builder answers, or it answers with something else
     │   ├── MissingExtra           an optional package that is not installed
+    │   ├── ExtensionError         a mechanism, law, format or study that is unknown, named twice or cannot be loaded
     │   ├── UnusableKey            a signing key or a public key that cannot be made, read or used
     │   ├── ReleaseError           a release folder that cannot be written or read
     │   │   ├── ReleaseExists      the output folder is already there
@@ -131,6 +132,10 @@ class ServiceUnreachable(ServiceError):
 
 class MissingExtra(PublicError):
     """An optional package is not installed."""
+
+
+class ExtensionError(PublicError):
+    """A mechanism, law of noise, format or study is unknown, named twice or cannot be loaded."""
 
 
 class UnusableKey(PublicError):

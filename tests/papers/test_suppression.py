@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import tabulary as tb
-from tabulary.suppress.deciding.decisions import FOLLOWS
-from tabulary.suppress.deciding.suppressor import NO_SAFE_BINNING
+from tabulary.suppress.simulatable_method.decisions import FOLLOWS
+from tabulary.suppress.simulatable_method.suppressor import NO_SAFE_BINNING
 
 GENE = tb.datasets.describe("hair-eye-gene")
 LARGEST_FIRST = sorted(np.ndindex(3, 3), key=lambda cell: -GENE.people.counts[cell])

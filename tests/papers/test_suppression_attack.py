@@ -8,11 +8,11 @@ from scipy.stats import binom
 
 from tabulary.core.domain import Domain
 from tabulary.studies.suppression.printed import FIGURE_1
-from tabulary.suppress.agency.pattern import smallest_pattern
-from tabulary.suppress.agency.rules import Threshold
-from tabulary.suppress.attacker.attack import attack
-from tabulary.suppress.attacker.primary_sets import primary_sets
-from tabulary.suppress.attacker.published import Published
+from tabulary.suppress.attacks.attack import attack
+from tabulary.suppress.attacks.primary_sets import primary_sets
+from tabulary.suppress.attacks.published import Published
+from tabulary.suppress.classical_method.pattern import smallest_pattern
+from tabulary.suppress.classical_method.rules import Threshold
 from tabulary.suppress.table import SuppressedTable
 
 DOMAIN = Domain({"eye": ["blue", "not blue"], "hair": ["blonde", "brown", "black"]})

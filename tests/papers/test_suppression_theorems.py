@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tabulary import datasets
-from tabulary.suppress.deciding.advice import advice
-from tabulary.suppress.deciding.theorems import (
+from tabulary.suppress.samplers.crowd import Crowd
+from tabulary.suppress.samplers.people import People
+from tabulary.suppress.simulatable_method.advice import advice
+from tabulary.suppress.simulatable_method.theorems import (
     breach_bound,
     full_release_bound,
     people_needed,
@@ -19,8 +21,6 @@ from tabulary.suppress.deciding.theorems import (
     release_chance,
     unsafe_chance,
 )
-from tabulary.suppress.laws.crowd import Crowd
-from tabulary.suppress.laws.people import People
 
 # ---- the printed examples -------------------------------------------------------------------------------------------
 

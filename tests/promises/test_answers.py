@@ -13,7 +13,7 @@ from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
 from tabulary.confidential.records import Records
 from tabulary.errors import PublicError
 from tabulary.ledger import Ledger
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers

@@ -13,7 +13,7 @@ from tabulary.confidential.records import Records
 from tabulary.errors import UnreadableSource
 from tabulary.ledger import Ledger
 from tabulary.perturb.tables import Tables
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.synth import graphical, mwem, rap
 from tabulary.workflows import read_plan_file, release_to_folder
 from tabulary.workflows.answering.fixed import FixedAnswers

@@ -14,7 +14,7 @@ from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.errors import UnreadableSource
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers

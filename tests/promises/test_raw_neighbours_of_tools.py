@@ -16,15 +16,15 @@ import tabulary as tb
 from tabulary.builder.answerers import Means, open_answers
 from tabulary.builder.declarations import read_declaration
 from tabulary.confidential.records import Records
-from tabulary.confidential.tallies import TallyCache
 from tabulary.confidential.tally import Tally
+from tabulary.confidential.tally_cache import TallyCache
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Relation
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn, InvalidPlan, TableRefused, WeightsClipped
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.synth import adaptive
 from tabulary.synth.mwem import MwemPlan, even_table, margin_scores
 from tabulary.synth.rap_plan import RapPlan

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.errors import InvalidTable
-from tabulary.suppress.laws.chain import Chain
-from tabulary.suppress.laws.coins import Coins
-from tabulary.suppress.laws.exact import Exact
-from tabulary.suppress.laws.known import Cell, Known, Split
-from tabulary.suppress.laws.matching import Matching
+from tabulary.suppress.samplers.chain import Chain
+from tabulary.suppress.samplers.coins import Coins
+from tabulary.suppress.samplers.exact import Exact
+from tabulary.suppress.samplers.known import Cell, Known, Split
+from tabulary.suppress.samplers.matching import Matching
 from tests.suppressed_tables import (
     chi_square,
     consistent_tables,

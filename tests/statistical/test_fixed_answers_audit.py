@@ -15,12 +15,12 @@ import pytest
 
 import tabulary as tb
 from tabulary.confidential.records import Records
-from tabulary.confidential.tallies import TallyCache
+from tabulary.confidential.tally_cache import TallyCache
 from tabulary.core.privacy import gaussian_delta
 from tabulary.core.residuals import centre
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
 from tabulary.noise import ExactSampler
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.reconstruct.on_demand import TablesOnDemand
 from tabulary.workflows.answering.fixed import plan_of_universe
 from tests.twins import SABOTAGED, SeededTwin, bounds

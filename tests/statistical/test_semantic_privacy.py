@@ -10,11 +10,11 @@ from scipy import stats
 
 from tabulary.core.domain import Domain
 from tabulary.suppress import simulatable
-from tabulary.suppress.deciding.custodian import Custodian
-from tabulary.suppress.deciding.suppressor import TABLE
-from tabulary.suppress.deciding.terms import Terms
-from tabulary.suppress.laws.known import Cell
-from tabulary.suppress.laws.people import People
+from tabulary.suppress.samplers.known import Cell
+from tabulary.suppress.samplers.people import People
+from tabulary.suppress.simulatable_method.custodian import Custodian
+from tabulary.suppress.simulatable_method.suppressor import TABLE
+from tabulary.suppress.simulatable_method.terms import Terms
 from tests.suppressed_tables import true_posteriors
 from tests.suppressors import Enumeration, Peeking, decided, publications, seen
 

@@ -27,14 +27,14 @@ from tabulary.ledger import Ledger
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.noise.keyed import derived_key
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.release import ReleasedTable
 from tabulary.studies.differencing import demonstration_ptable
 from tabulary.workflows.answering.answers import Answer
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
+from tabulary.workflows.answering.edition import Edition
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
-from tabulary.workflows.answering.paid_noise import Edition
 from tests.builders import GENEROUS, Caller, people
 from tests.entropy import SeededEntropy
 from tests.twins import bounds

@@ -23,7 +23,7 @@ from tabulary.builder.state import State
 from tabulary.core.privacy import gaussian_delta
 from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering import interactive
 from tabulary.workflows.answering.fixed import FixedAnswers, plan_of_universe
 from tabulary.workflows.answering.interactive import InteractiveAnswers

@@ -16,10 +16,10 @@ from tabulary.confidential.records import Records
 from tabulary.errors import ServiceError
 from tabulary.ledger import Account, Ledger
 from tabulary.workflows.answering.answers import Answerer
+from tabulary.workflows.answering.artifacts import Warn
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
-from tabulary.workflows.answering.kept import Warn
 from tabulary.workflows.releasing import Progress
 from tabulary.workflows.sections import located
 

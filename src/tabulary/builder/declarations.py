@@ -10,13 +10,13 @@ from tabulary.cellkey import PTable, RecordKeys
 from tabulary.cellkey.ptable import Above
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.dropping import counted_neighbours, dropping
-from tabulary.core.address import scheme_of
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy
+from tabulary.core.urls import scheme_of
 from tabulary.errors import InvalidPlan, LedgerError, ServiceError, listed
 from tabulary.ledger import Amount
 from tabulary.ledger.amounts import cost_in_unit_of
-from tabulary.planning.universe import MOST_CELLS, Universe
+from tabulary.planning.allowed_tables import MOST_CELLS, Universe
 from tabulary.workflows.answering.answers import Method
 from tabulary.workflows.answering.cell_key import Sparsity
 from tabulary.workflows.answering.fixed import RECONSTRUCTIONS

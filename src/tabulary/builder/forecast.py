@@ -14,12 +14,12 @@ from tabulary.builder.declarations import (
 from tabulary.core.domain import Margin
 from tabulary.core.workload import Workload
 from tabulary.planning import ExpectedError, plan
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.release.promise import Promise
 from tabulary.workflows.answering.cell_key import cell_key_promise
+from tabulary.workflows.answering.edition import keyed_promise
 from tabulary.workflows.answering.fixed import plan_of_universe
 from tabulary.workflows.answering.interactive import answerable
-from tabulary.workflows.answering.paid_noise import keyed_promise
 
 
 @dataclass(frozen=True)

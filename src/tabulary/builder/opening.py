@@ -16,8 +16,8 @@ from tabulary.errors import LedgerMissing, PublicError, ServiceError, TabularyEr
 from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import noise_check
 from tabulary.release import SigningKey
-from tabulary.workflows.answering.kept import Warn
-from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint
+from tabulary.workflows.answering.artifacts import Warn
+from tabulary.workflows.answering.edition import Edition, key_fingerprint
 from tabulary.workflows.releasing import Progress
 
 _LEDGER = "ledger"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import floor
 
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.errors import InvalidNoise
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tabulary.cellkey.runs import Runs, check_modulus, runs_of_boundaries
-from tabulary.core.exact import exact_fraction
+from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidNoise, InvalidPlan, UnreadableSource
 
 LONG, INTERVALS, WIDE = "long", "intervals", "wide"

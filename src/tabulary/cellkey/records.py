@@ -12,9 +12,9 @@ from tabulary.cellkey.keys import RecordKeys, coinciding_pairs, pairs_of, refuse
 from tabulary.cellkey.reading import DIGIT_BITS, Digits, encoded, encoded_table
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.frames import pandas_table, polars_table
-from tabulary.confidential.held import HeldRecords
 from tabulary.confidential.reading import files
 from tabulary.confidential.reading.duckdb import DuckDBReader, check_columns
+from tabulary.confidential.records import HeldRecords
 from tabulary.confidential.store import Store
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.errors import InvalidColumn, InvalidPlan, UnreadableSource

@@ -16,9 +16,9 @@ from tabulary.errors import InvalidPlan
 from tabulary.suppress.pages.grid import TOTAL, Entry
 
 if TYPE_CHECKING:
-    from tabulary.suppress.attacker.findings import Findings
-    from tabulary.suppress.attacker.posteriors import Beliefs
-    from tabulary.suppress.attacker.primary_sets import PrimarySets
+    from tabulary.suppress.attacks.findings import Findings
+    from tabulary.suppress.attacks.posteriors import Beliefs
+    from tabulary.suppress.attacks.primary_sets import PrimarySets
     from tabulary.suppress.pages.files import PublicTable
     from tabulary.suppress.table import SuppressedTable
 
@@ -65,8 +65,8 @@ def suppression(
     or: tabulary attack census-2025 census-2026.csv --parts ages.toml
     """
     # The solver takes a moment to load.
-    from tabulary.suppress.agency.rules import Threshold
-    from tabulary.suppress.attacker.attack import attack
+    from tabulary.suppress.attacks.attack import attack
+    from tabulary.suppress.classical_method.rules import Threshold
     from tabulary.suppress.pages.files import read_table
 
     if path is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.table import Table as Grid
 
 from tabulary.cli.console import output, progress_bar
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.table import Table
 from tabulary.errors import ReleaseError, ReleaseExists
 from tabulary.studies.perturbation import MEASURES, RiskUtility, risk_utility

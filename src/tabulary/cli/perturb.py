@@ -22,7 +22,7 @@ from tabulary.core.workload import Workload
 from tabulary.errors import InvalidNoise, InvalidPlan, TabularyError
 from tabulary.perturb import Laplace, MaxEntropy, Normal, Perturbation
 from tabulary.perturb.hellinger import Hellinger
-from tabulary.perturb.wishes import wishes
+from tabulary.perturb.properties import wishes
 from tabulary.release.formats import csv_bytes
 from tabulary.release.table import CONFIDENCE
 from tabulary.studies.perturbation import BOUND, compared_laws

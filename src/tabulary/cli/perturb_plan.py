@@ -8,7 +8,7 @@ from typing import Any
 
 from tabulary.cli.console import output, progress_bar
 from tabulary.cli.payer import paying_account
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.workload import Workload

@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from tabulary.cli.console import errors, output, print_expected, progress_bar
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.privacy import PureDP
 from tabulary.planning import Plan
 from tabulary.planning.comparison import Candidate, Comparison, show_error

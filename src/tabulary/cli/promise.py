@@ -6,12 +6,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from tabulary.cli.console import output, print_points
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.perturb import Laplace, Normal, Perturbation, PerturbedTable
 from tabulary.perturb.law import rounded_up
-from tabulary.perturb.wishes import Wishes
+from tabulary.perturb.properties import Wishes
 from tabulary.release.promise import guess_sentence, likelier
 from tabulary.release.table import CONFIDENCE
 

@@ -15,7 +15,7 @@ from tabulary.cli.options import check_together, given_options
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidPlan, MissingExtra
 from tabulary.planning import ExpectedError, show_width
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.sections import located
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tabulary.cli.suppressed import new_folder, print_suppressed, say_written
 from tabulary.errors import InvalidPlan, ReleaseDamaged
 
 if TYPE_CHECKING:
-    from tabulary.suppress.deciding.advice import Advice
+    from tabulary.suppress.simulatable_method.advice import Advice
 
 _NAMES = {"path": "--output", "file": "a file", "promise": "suppression with a promise"}
 
@@ -194,9 +194,9 @@ def _simulatable(
     path: Path | None,
 ) -> None:
     # The samplers are compiled code that takes a moment to load.
-    from tabulary.suppress.deciding.simulatable import simulatable
     from tabulary.suppress.pages.promise import in_short, promise_of
     from tabulary.suppress.pages.report import title_of
+    from tabulary.suppress.simulatable_method.simulatable import simulatable
     from tabulary.workflows.suppressing import write_suppressed
 
     with new_folder(path) as staged, progress_bar() as progress:
@@ -225,7 +225,7 @@ def _simulatable(
 
 
 def _advise(asked: Asked, prior: Prior, epsilon: str, delta: str) -> None:
-    from tabulary.suppress.deciding.advice import advice
+    from tabulary.suppress.simulatable_method.advice import advice
 
     groups = asked.groups(private=False, probability=prior.column)
     people = prior.people(groups)
@@ -237,7 +237,7 @@ def _advise(asked: Asked, prior: Prior, epsilon: str, delta: str) -> None:
 
 
 def _theorems(found: "Advice") -> Iterator[str]:
-    from tabulary.suppress.deciding.theorems import (
+    from tabulary.suppress.simulatable_method.theorems import (
         full_release_bound,
         people_needed,
         people_needed_by_bound,
@@ -278,9 +278,9 @@ def _at_least(bound: float) -> str:
 
 
 def _replay(folder: Path) -> None:
-    from tabulary.suppress.deciding.replay import replay
-    from tabulary.suppress.deciding.simulatable import SimulatableTable
     from tabulary.suppress.pages.files import read_table
+    from tabulary.suppress.simulatable_method.replay import replay
+    from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
 
     table = read_table(folder).table
     if not isinstance(table, SimulatableTable):

@@ -20,9 +20,9 @@ from tabulary.errors import InvalidPlan
 from tabulary.suppress.pages.grid import Entry
 
 if TYPE_CHECKING:
-    from tabulary.suppress.agency.classical import Suppression
-    from tabulary.suppress.agency.contributions import Contributions
-    from tabulary.suppress.agency.rules import Rule
+    from tabulary.suppress.classical_method.classical import Suppression
+    from tabulary.suppress.classical_method.contributions import Contributions
+    from tabulary.suppress.classical_method.rules import Rule
 
 _STATE = "Nothing was read, nothing was released."
 _STATUSES = {
@@ -64,7 +64,7 @@ class ClassicalRules:
 
     def rules(self) -> list["Rule"]:
         """Return the rules."""
-        from tabulary.suppress.agency.rules import Dominance, PPercent, Threshold
+        from tabulary.suppress.classical_method.rules import Dominance, PPercent, Threshold
 
         made: list[Rule] = []
         if self.threshold is not None:
@@ -89,7 +89,7 @@ def suppress_classically(
     asked: Asked, rules: ClassicalRules, *, cost: Cost, never: Sequence[str], path: Path | None
 ) -> None:
     """Print and write a table with cells left out by rules; the statuses of its cells are printed only."""
-    from tabulary.suppress.agency.classical import classical
+    from tabulary.suppress.classical_method.classical import classical
     from tabulary.suppress.pages.promise import classical_promise
     from tabulary.suppress.pages.report import title_of
     from tabulary.workflows.suppressing import write_suppressed

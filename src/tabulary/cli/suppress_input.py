@@ -8,7 +8,7 @@ import numpy as np
 
 from tabulary import datasets
 from tabulary.errors import InvalidPlan
-from tabulary.suppress.laws.people import People
+from tabulary.suppress.samplers.people import People
 from tabulary.workflows.suppressing import (
     Groups,
     Source,

@@ -21,7 +21,7 @@ from tabulary.cli.verdict import (
     print_assumptions,
     print_verdicts,
 )
-from tabulary.core.exact import exact_fraction
+from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable, listed
 from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis

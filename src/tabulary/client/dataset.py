@@ -9,7 +9,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy, privacy_from_description
 from tabulary.errors import InvalidPlan
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.release.promise import Promise
 
 

@@ -3,10 +3,10 @@
 import warnings
 from collections.abc import Sequence
 
-from tabulary.confidential.admission import Admission, clipping_warning
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.reading import Reader
 from tabulary.confidential.store import MEMORY_BYTES, Store
+from tabulary.confidential.validation import Admission, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.errors import WeightsClipped

@@ -1,14 +1,15 @@
 """The records: read once, encoded, counted as often as there are margins to count."""
 
+import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex
 
 from tabulary.confidential.coding import Coding, Recoding, resolve_all
 from tabulary.confidential.engines import Engine, Progress
 from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.frames import pandas_table, polars_table
-from tabulary.confidential.held import HeldRecords
 from tabulary.confidential.reading import files
 from tabulary.confidential.reading.duckdb import DuckDBReader, check_columns
 from tabulary.confidential.tally import Tally, margins_of
@@ -31,6 +32,43 @@ _LARGEST_TABLE = (1 << 32) - 1
 
 # The engine that counts files in DuckDB, without holding them.
 _DUCKDB = "duckdb"
+
+
+class Closable(Protocol):
+    """What holds records, here or elsewhere."""
+
+    def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+class HeldRecords:
+    """Records that something else holds: a store here, an engine anywhere.
+
+    `close`, the end of a `with`, the garbage collector and the end of the process each let go of them. They cannot
+    be copied or pickled, and formatting them shows no more than `repr`.
+    """
+
+    def __init__(self, held: Closable) -> None:
+        self._finalizer = weakref.finalize(self, held.close)
+
+    def close(self) -> None:
+        """Forget the records, in memory and on disk."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} are confidential: they cannot be pickled or copied.")
 
 
 class Records(HeldRecords):

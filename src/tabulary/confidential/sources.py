@@ -12,8 +12,8 @@ from tabulary.confidential.coding import Coding
 from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
-from tabulary.core.address import scheme_of, shown
 from tabulary.core.domain import Domain
+from tabulary.core.urls import scheme_of, shown
 from tabulary.errors import InvalidPlan, listed
 
 FILE_ENGINES = (CompiledEngine.name, "duckdb")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.errors import InvalidPrivacy
 
 # Double-precision exp, log and erfc are good to a few units in the last place, and their arguments here to a

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.exact import exact_sum
+from tabulary.core.exact_numbers import exact_sum
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import MarginSensitivity
 from tabulary.core.symmetry import Sets, interchangeable

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.exact import exact_fraction
+from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidDomain, InvalidWorkload
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")

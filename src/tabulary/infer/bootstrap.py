@@ -83,7 +83,7 @@ def poisson_counts(means: Floats, entropy: Entropy) -> NDArray[np.int64]:
     (2,)
     """
     from tabulary.infer.kernels import inverted_poisson
-    from tabulary.reconstruct.rounding import uniforms_from
+    from tabulary.reconstruct.rounding.full_table import uniforms_from
 
     flat = np.ascontiguousarray(means, dtype=np.float64).reshape(-1)
     return np.asarray(inverted_poisson(flat, uniforms_from(entropy)(flat.size))).reshape(np.shape(means))

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tabulary.core.exact import exact_fraction
+from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
 from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail

@@ -12,7 +12,7 @@ from tabulary.core import basis
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import Workload, maximal_margins
 from tabulary.errors import InvalidWorkload, TooManyCells
-from tabulary.reconstruct.maps import MarginMap, columns_of
+from tabulary.reconstruct.measurement_operators import MarginMap, columns_of
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ import os
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from tabulary.core.address import scheme_of
+from tabulary.core.urls import scheme_of
 from tabulary.errors import LedgerError
 
 Where = str | os.PathLike[str]

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, pure_to_zcdp
 from tabulary.errors import InvalidPrivacy, LedgerError
 from tabulary.ledger.chain import Unsound

@@ -11,7 +11,7 @@ no two parts have the same one: no word serves two parts, and the draws are inde
 are SHAKE-256 under a key from HMAC-SHA-256: whoever tells them from fresh ones without the key has broken one of these.
 Against everybody else the promise is the plan's, up to that: it is computational, and it ends where the key is known.
 
-The key must belong to these records and this plan alone (`workflows.answering.paid_noise`). Under one key, two versions
+The key must belong to these records and this plan alone (`workflows.answering.edition`). Under one key, two versions
 of the records would have the same noise, and the difference of their answers would be exact.
 """
 
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.dropping import refuse_public_total
-from tabulary.confidential.tallies import TallyCache
-from tabulary.core.bounded import BoundedCache
+from tabulary.confidential.tally_cache import TallyCache
+from tabulary.core.array_cache import BoundedCache
 from tabulary.core.residuals import residual_values
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.noise import (

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tabulary.core.exact import exact_fraction
+from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidNoise
 from tabulary.noise.entropy import Entropy, fresh_words
 from tabulary.noise.integer import as_integers, sample_in_pieces

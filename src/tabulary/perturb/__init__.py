@@ -15,10 +15,10 @@ from tabulary.perturb.hellinger import Hellinger
 from tabulary.perturb.law import Perturbation, Row
 from tabulary.perturb.matching import match_delta
 from tabulary.perturb.max_entropy import MaxEntropy
+from tabulary.perturb.properties import Wishes, wishes
 from tabulary.perturb.published import PerturbedTable, perturb
 from tabulary.perturb.published_tables import PerturbedTables
 from tabulary.perturb.tables import Tables
-from tabulary.perturb.wishes import Wishes, wishes
 
 __all__ = [
     "Alternatives",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
-from tabulary.core.exact import exact_fraction
+from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidNoise
 from tabulary.noise import Tabulated
-from tabulary.perturb.rowwise import RowByRow
+from tabulary.perturb.tabulated import RowByRow
 
 # Decimals that were rounded before they were written add up to one only nearly.
 _TOLERANCE = Fraction(1, 10**9)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tabulary.core.domain import Margin
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidWorkload, TooManyCells
 

@@ -96,7 +96,7 @@ class Perturbation(ABC):
     def delta_at(self, epsilon: object) -> float:
         """Return the smallest δ for which one table of these counts is (ε, δ)-differentially private.
 
-        Over all neighbouring counts; rounded up in the last digits. See `tabulary.perturb.exposure`.
+        Over all neighbouring counts; rounded up in the last digits. See `tabulary.perturb.exact_delta`.
         """
 
     def transition(self, a: int, b: int) -> float:
@@ -119,7 +119,7 @@ class Perturbation(ABC):
         The largest p(a, b) with p(a', b) = 0 for a neighbouring count a'. It is a valid δ only where every
         other ratio is within the ε and one value is forbidden; `delta` is computed without such conditions.
         """
-        from tabulary.perturb.exposure import largest_forbidden
+        from tabulary.perturb.exact_delta import largest_forbidden
 
         return largest_forbidden(self)
 

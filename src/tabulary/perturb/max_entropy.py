@@ -7,11 +7,11 @@ from typing import TypeGuard, TypeVar
 
 import numpy as np
 
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.errors import InvalidNoise
 from tabulary.noise import Tabulated
 from tabulary.perturb.entropy_program import EntropyProgram
-from tabulary.perturb.rowwise import RowByRow
+from tabulary.perturb.tabulated import RowByRow
 
 # Tables in use reach 10 or 20; one that reaches this far takes seconds to solve.
 _LARGEST_BOUND = 250

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, get_args
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ApproxDP, PureDP, describe_privacy
 from tabulary.core.table import Table
@@ -18,6 +18,7 @@ from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable, InvalidWorkload
 from tabulary.noise import ExactSampler, Sampler
 from tabulary.perturb.additive import Laplace, Normal
+from tabulary.perturb.budget_split import split_budget
 from tabulary.perturb.deviations import (
     Deviations,
     best_source,
@@ -25,12 +26,11 @@ from tabulary.perturb.deviations import (
     restored_deviation,
     summed_deviation,
 )
-from tabulary.perturb.exposure import checked_epsilon
+from tabulary.perturb.exact_delta import checked_epsilon
 from tabulary.perturb.law import rounded_up
 from tabulary.perturb.overlap import Losses, changed_cells, joint_losses, largest_sum
 from tabulary.perturb.published import perturb
 from tabulary.perturb.restoring import Fit, fit_of
-from tabulary.perturb.split import split_budget
 
 if TYPE_CHECKING:
     from tabulary.perturb.alternatives import Alternatives

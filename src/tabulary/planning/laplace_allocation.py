@@ -16,8 +16,8 @@ part that has vanished is offered a share of its own once more.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -26,11 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.symmetry import Sets, interchangeable
 from tabulary.core.workload import Workload
 from tabulary.planning.allocation import Part, cell_weights, completed, rounded, summed_weights
-from tabulary.planning.orbits import Orbit, Orbits
 
 Vector = NDArray[np.float64]
+Orbit = tuple[tuple[int, int], ...]
+"""How many attributes of each class a set has; classes without one are left out."""
 
 # With more pairs of a part and a residual than these, parts that an exchange of attributes takes into each other
 # have equal shares; and only parts that some start measures are candidates.
@@ -55,6 +57,42 @@ _MOST_RETURNS = 40
 _MOST_COMPARED = 20_000
 # The powers of the smooth maximum; each starts where the one before it ended.
 _POWERS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+
+
+class Orbits:
+    """Sets of a downward closure up to an exchange of attributes that are treated alike.
+
+    An allocation that starts alike for two parts that such an exchange takes into each other keeps them alike, so
+    one number stands for all parts of an orbit: ten numbers for all 19,600 three-way tables of fifty bits. Each set
+    has numbers that an exchange must keep.
+
+    Without `exchange` every set is an orbit by itself.
+    """
+
+    def __init__(
+        self, domain: Domain, numbers: Mapping[Margin, tuple[float, ...]], *, exchange: bool = True
+    ) -> None:
+        classes = [[a] for a in domain.attributes]
+        if exchange:
+            levels = dict(zip(domain.attributes, domain.shape, strict=True))
+            described: dict[Sets, tuple[float, ...]] = {(frozenset(m),): v for m, v in numbers.items()}
+            classes = interchangeable(levels, described, alike=_alike)
+        self._class_of = {a: i for i, names in enumerate(classes) for a in names}
+        self.size: Counter[Orbit] = Counter()
+        self.representative: dict[Orbit, Margin] = {}
+        for margin in numbers:
+            orbit = self.of(margin)
+            self.size[orbit] += 1
+            self.representative.setdefault(orbit, margin)
+
+    def of(self, attributes: Iterable[str]) -> Orbit:
+        """Return the orbit of a set."""
+        return tuple(sorted(Counter(self._class_of[a] for a in attributes).items()))
+
+    def parts(self, margin: Orbit, centred: Orbit) -> int:
+        """Return how many parts an orbit of parts has: its margins, times the choices of what is centred."""
+        chosen = dict(centred)
+        return self.size[margin] * math.prod(math.comb(n, chosen.get(c, 0)) for c, n in margin)
 
 
 def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> dict[Part, float]:
@@ -432,3 +470,8 @@ def _without(candidates: _Candidates, t: Vector, negligible: float) -> Vector:
     most = np.zeros(len(t))
     np.maximum.at(most, candidates.part, part)
     return candidates.spent(np.where(most > negligible, t, 0.0))
+
+
+def _alike(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    # Sums of the same terms in another order differ in their last digits.
+    return all(math.isclose(x, y, rel_tol=1e-9) for x, y in zip(one, other, strict=True))

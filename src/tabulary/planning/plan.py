@@ -14,7 +14,7 @@ import numpy as np
 
 from tabulary.core.bits import binary_domain, bits_of
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import GaussianDP, Loss, Privacy, PureDP, describe_privacy, implies
 from tabulary.core.residuals import residual_shape

@@ -7,7 +7,7 @@ What to expect is a model, made without data:
 
 - the levels of an attribute are as unequal as those of many real ones: p_i ∝ 1/i (Zipf), with Σp² = s;
 - there are about `records` records, n;
-- the interaction of R has the strength φ² of `planning.strength`: τ_R = φ² n² Π_R s / cells(R) in a cell;
+- the interaction of R has the strength φ² of `planning.interaction_prior`: τ_R = φ² n² Π_R s / cells(R) in a cell;
 - an error of the table on R reaches a larger table A in proportion to the levels of the others: the sum of squares
   gets Π_{A\R} s of it where an even spread (the linear estimate) would get Π 1/k. For the sum of relative squares,
   which bounds the L1 distance, it is all of it, 1. Both matter to readers: √s is between the two.
@@ -28,8 +28,8 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Loss, PureDP
 from tabulary.core.workload import Workload
 from tabulary.planning.allocation import Part, cell_weights, gaussian_allocation, residual_variances
+from tabulary.planning.interaction_prior import STRENGTHS, prior
 from tabulary.planning.laplace_allocation import laplace_allocation
-from tabulary.planning.strength import STRENGTHS, prior
 
 Floats = NDArray[np.float64]
 

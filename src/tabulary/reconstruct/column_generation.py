@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core import basis
-from tabulary.reconstruct.maps import ContrastMap, Floats, LinearMap, MarginMap, columns_of
+from tabulary.reconstruct.measurement_operators import ContrastMap, Floats, LinearMap, MarginMap, columns_of
 
 # Of the largest |measured| / scale: below this a deviation counts as none.
 FEASIBLE = 1e-7

@@ -15,8 +15,8 @@ from tabulary.noise import Entropy, IntegerNoise
 from tabulary.planning import Measurement, Plan
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.maps import ContrastMap, Floats, LinearMap, MarginMap, ResidualMap
-from tabulary.reconstruct.rounding import round_table, rounding_report, uniforms_from
+from tabulary.reconstruct.measurement_operators import ContrastMap, Floats, LinearMap, MarginMap, ResidualMap
+from tabulary.reconstruct.rounding.full_table import round_table, rounding_report, uniforms_from
 
 _SMALLEST_SPREAD = 1e-6
 

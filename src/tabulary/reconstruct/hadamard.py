@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
 from tabulary.errors import InvalidTable
-from tabulary.reconstruct.maps import ContrastMap, Floats
+from tabulary.reconstruct.measurement_operators import ContrastMap, Floats
 
 # A block of 2¹² numbers, 32 KiB, stays in the first-level cache for all of its twelve passes.
 _BLOCK = 1 << 12

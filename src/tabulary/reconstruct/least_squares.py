@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tabulary.core import basis
 from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
 from tabulary.reconstruct.active_set import fit, gap_of
-from tabulary.reconstruct.maps import ContrastMap, LinearMap, columns_of, fast_map
+from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, columns_of, fast_map
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def solve_least_squares(
     Ends when the gap is at most `tolerance`·max(1, objective), or after a few exact fits four times what doubles
     can tell if that is more; raises NotCertified if it cannot.
 
-    >>> from tabulary.reconstruct.maps import MarginMap
+    >>> from tabulary.reconstruct.measurement_operators import MarginMap
     >>> sides = MarginMap((2, 2), ((0,), (1,)))
     >>> solution = solve_least_squares(sides, np.array([10.0, -3.0, 4.0, 5.0]))
     >>> solution.table.sum(axis=1).round(2).tolist(), round(solution.objective, 2)

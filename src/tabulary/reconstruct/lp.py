@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, TooManyCells
-from tabulary.reconstruct.maps import Floats, LinearMap, fast_map
+from tabulary.reconstruct.measurement_operators import Floats, LinearMap, fast_map
 
 Solver = Literal["auto", "simplex", "column-generation"]
 
@@ -94,7 +94,7 @@ def solve_program(
     that turn out to be needed, and gives the same optimum. "auto" takes the first for tables with no more
     than four cells for each measured value.
 
-    >>> from tabulary.reconstruct.maps import ContrastMap
+    >>> from tabulary.reconstruct.measurement_operators import ContrastMap
     >>> found = solve_program(ContrastMap((2, 2), ((), (0,), (1,))), [10, 4, -14])
     >>> round(found.b, 6), round(found.lower_bound, 6), found.table.round(6).tolist()
     (2.0, 2.0, [[0.0, 9.0], [0.0, 3.0]])

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.bounded import BoundedCache
+from tabulary.core.array_cache import BoundedCache
 from tabulary.core.domain import Margin
 from tabulary.core.workload import MarginIndex
 from tabulary.planning import Plan

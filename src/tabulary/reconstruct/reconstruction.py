@@ -13,7 +13,7 @@ from tabulary.planning import ErrorLaw, Measurement, SimulatedErrors
 from tabulary.reconstruct.constrained import Facts, FullTable, measured_vector
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.residuals import residual_estimates
-from tabulary.reconstruct.rounding import uniforms_from
+from tabulary.reconstruct.rounding.full_table import uniforms_from
 from tabulary.reconstruct.shift import contrast_weights, integer_shift, weighted_shift
 from tabulary.reconstruct.simulation import SECONDS, simulated_errors
 
@@ -88,9 +88,9 @@ def _shifted(measurement: Measurement) -> Reconstruction:
 
 def _shrunk(measurement: Measurement, entropy: Entropy, seconds: float) -> Reconstruction:
     # Compiled loops, loaded where they are needed.
+    from tabulary.reconstruct.rounding.whole_tables import whole_tables
     from tabulary.reconstruct.shrink import Shrinkage
     from tabulary.reconstruct.shrink_simulation import FEWEST, simulated_shrink_errors
-    from tabulary.reconstruct.whole import whole_tables
 
     plan = measurement.plan
     shrinkage = Shrinkage(plan.domain, plan.workload.margins, plan.residual_variances)

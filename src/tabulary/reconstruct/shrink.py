@@ -10,8 +10,8 @@ lowest order to the highest:
   all of them, by proportional fitting;
 - the measured residual of the table, less that of the base, is d = interaction + noise of variance s. The prior for
   the interaction of a cell is N(0, κ b), b the base: large cells vary more. With κ known the best estimate is
-  b + d · κb/(κb + s). κ is φ² Σb²/Σb, and the strength φ² has the broad prior of `planning.strength`: its posterior
-  follows from d itself (empirical Bayes), and the estimate is averaged over it;
+  b + d · κb/(κb + s). κ is φ² Σb²/Σb, and the strength φ² has the broad prior of `planning.interaction_prior`: its
+  posterior follows from d itself (empirical Bayes), and the estimate is averaged over it;
 - the table is led to the tables of its subsets, non-negative, each cell by as much as is open about it: first by
   least squares (`projection`), then for the last digits by proportional fitting.
 
@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.reconstruct.independence import Independence
-from tabulary.reconstruct.posterior import judged
 from tabulary.reconstruct.projection import nearest
 from tabulary.reconstruct.proportional import Agreement, Number, Projections, fit, held_table
+from tabulary.reconstruct.shrinkage_posterior import judged
 
 Floats = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from tabulary.core.residuals import centre
 from tabulary.noise import Entropy
 from tabulary.planning import ErrorLaw, Plan, SimulatedErrors
 from tabulary.planning.accuracy import normal_quantile
-from tabulary.reconstruct.rounding import uniforms_from
+from tabulary.reconstruct.rounding.full_table import uniforms_from
 from tabulary.reconstruct.shrink import Shrinkage, Shrunken
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ from tabulary.core.table import Counts
 from tabulary.noise import Entropy
 from tabulary.planning import ErrorLaw, SimulatedErrors
 from tabulary.reconstruct.constrained import FullTable
-from tabulary.reconstruct.maps import Floats
+from tabulary.reconstruct.measurement_operators import Floats
 
 REPETITIONS = 100
 FEWEST = 20

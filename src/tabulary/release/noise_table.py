@@ -8,7 +8,7 @@ from itertools import islice
 from markupsafe import Markup
 
 from tabulary.core.domain import Margin
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.noise import IntegerNoise
 from tabulary.planning import MeasuredMargin, Plan
 from tabulary.planning.comparison import measured_values

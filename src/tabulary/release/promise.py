@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from tabulary.core.bits import bits_of
 from tabulary.core.domain import Margin
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.guessing import guessing
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, zcdp_to_approx

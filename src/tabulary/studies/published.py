@@ -32,7 +32,7 @@ from tabulary.confidential.tally import Tally
 from tabulary.core import basis
 from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
@@ -40,8 +40,8 @@ from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.noise import DiscreteLaplace, ExactSampler, Sampler
 from tabulary.reconstruct.lp import ProgramSolution, solve_program
-from tabulary.reconstruct.maps import ContrastMap, LinearMap
-from tabulary.reconstruct.rounding import round_table
+from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap
+from tabulary.reconstruct.rounding.full_table import round_table
 from tabulary.studies.redundant import (
     RedundantMap,
     centred,

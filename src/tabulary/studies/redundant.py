@@ -20,7 +20,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, TooManyCells
-from tabulary.reconstruct.maps import Floats, MarginMap
+from tabulary.reconstruct.measurement_operators import Floats, MarginMap
 
 Number = TypeVar("Number", np.int64, np.float64)
 

@@ -1,15 +1,16 @@
 """Cells left out of a table: with a proof, as agencies do it, and what an attacker makes of either."""
 
-from tabulary.suppress.agency.classical import Suppression, classical
-from tabulary.suppress.agency.contributions import Contributions
-from tabulary.suppress.agency.rules import Dominance, PPercent, Threshold
-from tabulary.suppress.attacker.attack import attack
-from tabulary.suppress.attacker.findings import Findings
-from tabulary.suppress.deciding.advice import Advice, advice
-from tabulary.suppress.deciding.priors import fit_prior
-from tabulary.suppress.deciding.replay import Replay, replay
-from tabulary.suppress.deciding.simulatable import SimulatableTable, simulatable
-from tabulary.suppress.deciding.theorems import (
+from tabulary.suppress.attacks.attack import attack
+from tabulary.suppress.attacks.findings import Findings
+from tabulary.suppress.classical_method.classical import Suppression, classical
+from tabulary.suppress.classical_method.contributions import Contributions
+from tabulary.suppress.classical_method.rules import Dominance, PPercent, Threshold
+from tabulary.suppress.samplers.people import People
+from tabulary.suppress.simulatable_method.advice import Advice, advice
+from tabulary.suppress.simulatable_method.priors import fit_prior
+from tabulary.suppress.simulatable_method.replay import Replay, replay
+from tabulary.suppress.simulatable_method.simulatable import SimulatableTable, simulatable
+from tabulary.suppress.simulatable_method.theorems import (
     breach_bound,
     full_release_bound,
     people_needed,
@@ -17,7 +18,6 @@ from tabulary.suppress.deciding.theorems import (
     release_bound,
     release_chance,
 )
-from tabulary.suppress.laws.people import People
 from tabulary.suppress.table import SuppressedTable
 
 __all__ = [

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP, approx_to_zcdp, describe_privacy
 from tabulary.core.workload import Workload

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.errors import InvalidNoise
 from tabulary.noise import Sampler
 from tabulary.toolbox.choice_laws import ExponentialChoice

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from numbers import Rational, Real
 
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn, InvalidNoise

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidPlan

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidDomain, InvalidPrivacy, InvalidTable, UnknownLevel, listed

@@ -7,7 +7,7 @@ from fractions import Fraction
 from numbers import Rational
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from tabulary.core.exact import exact_fraction, show_fraction
+from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidNoise, InvalidPlan

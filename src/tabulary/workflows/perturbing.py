@@ -3,7 +3,7 @@
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan, LedgerError
 from tabulary.ledger import Account, Ledger

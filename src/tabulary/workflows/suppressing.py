@@ -16,8 +16,7 @@ from tabulary.datasets.published import Dataset
 from tabulary.errors import InvalidColumn, InvalidPlan, InvalidTable, UnknownLevel, UnreadableSource
 from tabulary.release import StagedFolder
 from tabulary.release.manifest import REPORT
-from tabulary.suppress.agency.contributions import Contributions
-from tabulary.suppress.deciding.priors import fit_prior
+from tabulary.suppress.classical_method.contributions import Contributions
 from tabulary.suppress.pages.files import (
     CSV_NAME,
     JSON_NAME,
@@ -27,6 +26,7 @@ from tabulary.suppress.pages.files import (
     read_table,
     table_csv_bytes,
 )
+from tabulary.suppress.simulatable_method.priors import fit_prior
 from tabulary.suppress.table import SuppressedTable
 
 Numbers = NDArray[np.float64]

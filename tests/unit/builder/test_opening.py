@@ -21,7 +21,7 @@ from tabulary.errors import (
     UnreadableSource,
 )
 from tabulary.workflows.answering.answers import Method
-from tabulary.workflows.answering.paid_noise import key_fingerprint
+from tabulary.workflows.answering.edition import key_fingerprint
 
 PEOPLE = "sex,age,record_key\n" + "".join(f"{'FM'[i % 2]},{i % 3},{i * 37 % 256}\n" for i in range(60))
 

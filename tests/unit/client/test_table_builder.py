@@ -8,7 +8,7 @@ import pytest
 import tabulary as tb
 from tabulary.errors import InvalidTable, ServiceUnreachable, TableRefused, UnknownDataset
 from tabulary.infer import independence
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.release import ReleasedTable
 from tabulary.release.cutting import cut
 from tabulary.release.exchange import Provenance, table_document

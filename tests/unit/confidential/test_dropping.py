@@ -5,7 +5,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.confidential.dropping import counted_neighbours, dropping
-from tabulary.confidential.tallies import TallyCache
+from tabulary.confidential.tally_cache import TallyCache
 from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidPlan, InvalidPrivacy
 from tabulary.ledger import Ledger

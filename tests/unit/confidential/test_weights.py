@@ -23,7 +23,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tabulary.confidential import admission
+from tabulary.confidential import validation
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.reading.duckdb import DuckDBReader
@@ -354,10 +354,10 @@ def test_sums_beyond_32_bits_are_exact() -> None:
 
 
 def test_sums_that_may_leave_64_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert admission._LARGEST_SUM == 2**62
-    monkeypatch.setattr(admission, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity + 1)
+    assert validation._LARGEST_SUM == 2**62
+    monkeypatch.setattr(validation, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity + 1)
     by_arrow(SURVEY, DOMAIN, weights=WEIGHTS).close()
-    monkeypatch.setattr(admission, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity)
+    monkeypatch.setattr(validation, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity)
     with pytest.raises(ConfidentialError, match="may not fit 64 bits") as caught:
         by_arrow(SURVEY, DOMAIN, weights=WEIGHTS)
     assert not re.search(r"\d", str(caught.value).replace("64", ""))

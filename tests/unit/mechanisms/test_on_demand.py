@@ -20,7 +20,7 @@ from tabulary.mechanisms import measure
 from tabulary.mechanisms.on_demand import ResidualsOnDemand, noise_check, part_name
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, RoundedGaussian
 from tabulary.noise.keyed import KeyedEntropy
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tests.samplers import ConstantSampler
 
 KEY = bytes(range(32))

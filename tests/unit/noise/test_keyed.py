@@ -62,7 +62,7 @@ def test_the_words_are_those_of_earlier_versions():
 
 
 # Pinned for good. If a change to a sampler makes this fail, the noise of every table builder changes with it: raise
-# SCHEME in `workflows.answering.paid_noise`, so that the new noise is paid for, and only then pin the new draws.
+# SCHEME in `workflows.answering.edition`, so that the new noise is paid for, and only then pin the new draws.
 GOLDEN = {
     DiscreteLaplace(Fraction(7, 3)): [-1, 3, -1, 0, 0, -1, 0, -6, -1, -2, -1, 0, 3927497],
     DiscreteLaplace(Fraction(250_000)): [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tabulary as tb
 from tabulary.errors import InvalidWorkload
-from tabulary.perturb.split import split_budget
+from tabulary.perturb.budget_split import split_budget
 from tabulary.perturb.tables import Tables
 
 PEOPLE = tb.Domain({"sex": "FM", "age": range(8), "job": range(5), "region": range(20)})

@@ -8,7 +8,7 @@ from tabulary.confidential.tally import Tally
 from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.noise import ExactSampler
 from tabulary.reconstruct.constrained import FullTable, measured_vector
-from tabulary.reconstruct.maps import ContrastMap, MarginMap, ResidualMap
+from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap, ResidualMap
 from tests.entropy import SeededEntropy
 from tests.samplers import ConstantSampler
 

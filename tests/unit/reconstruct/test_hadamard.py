@@ -6,7 +6,7 @@ import pytest
 from tabulary.core import basis
 from tabulary.errors import InvalidTable
 from tabulary.reconstruct.hadamard import HadamardMap, walsh_hadamard
-from tabulary.reconstruct.maps import ContrastMap
+from tabulary.reconstruct.measurement_operators import ContrastMap
 
 
 @pytest.mark.parametrize("axes", [0, 1, 2, 5, 12, 13, 14])

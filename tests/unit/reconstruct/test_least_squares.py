@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.reconstruct.least_squares import solve_least_squares
-from tabulary.reconstruct.maps import ContrastMap, MarginMap
+from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap
 
 SHAPES = [(2,), (3, 2), (2, 2, 2), (4, 3, 2), (2, 2, 2, 2, 2)]
 

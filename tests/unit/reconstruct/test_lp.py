@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, TooManyCells
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.maps import ContrastMap, LinearMap, MarginMap
+from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap
 
 every_solver = pytest.mark.parametrize("solver", ["simplex", "column-generation"])
 

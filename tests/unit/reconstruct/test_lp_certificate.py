@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tabulary.reconstruct.column_generation import certified, covering_of
-from tabulary.reconstruct.maps import ContrastMap, MarginMap, columns_of
+from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap, columns_of
 
 MAPS = {
     "contrasts": ContrastMap((2, 3, 2), ((), (0,), (1,), (2,), (0, 1))),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import tabulary as tb
 from tabulary.errors import InvalidPlan, UnknownMargin
 from tabulary.planning import Measurement
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.on_demand import TablesOnDemand
 

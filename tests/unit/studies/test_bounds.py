@@ -12,7 +12,7 @@ from tabulary.noise import ExactSampler
 from tabulary.planning import Measurement
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.maps import ContrastMap
+from tabulary.reconstruct.measurement_operators import ContrastMap
 from tabulary.studies import (
     dmt_theorem_5_bound,
     published_efron_stein,

@@ -125,7 +125,7 @@ def test_the_prior_is_fitted_from_past_tables_without_what_they_suppressed(tmp_p
         (tmp_path / f"{year}.csv").write_text(f"eye,count,people\nblue,{cell},20\nbrown,40,100\n")
     domain = tb.Domain({"eye": ["blue", "brown"]})
     prior = fitted_prior([tmp_path / "2024.csv", tmp_path / "2025.csv"], domain)
-    from tabulary.suppress.deciding.priors import fit_prior
+    from tabulary.suppress.simulatable_method.priors import fit_prior
 
     assert prior.tolist() == fit_prior([20, 200], [6, 80]).tolist()
     with pytest.raises(InvalidTable, match="other attributes or levels"):

@@ -20,10 +20,10 @@ from tabulary.builder.api.asking import refuse_unknown
 from tabulary.builder.api.custodian import held_dataset, make_token, open_account, revoke_token
 from tabulary.builder.api.custodian_models import NewAccount, NewToken
 from tabulary.builder.pages import sessions
-from tabulary.builder.pages.books import LEDGER, AccountLine, LogLine, Timeline, TokenLine, use_lines
-from tabulary.builder.pages.door import Door, Fields
+from tabulary.builder.pages.custodian_data import LEDGER, AccountLine, LogLine, Timeline, TokenLine, use_lines
 from tabulary.builder.pages.rendering import Site
 from tabulary.builder.pages.sessions import SessionGate, SignedIn
+from tabulary.builder.pages.sign_in import Door, Fields
 from tabulary.builder.problems import Problem
 from tabulary.builder.service import Service
 from tabulary.builder.state import Actor, Token

@@ -14,7 +14,7 @@ from tabulary.builder.pages.building import Forecast, build_page, dataset_line
 from tabulary.builder.pages.choices import Choices, from_form, is_form
 from tabulary.builder.pages.rendering import MEDIA_TYPE, PAGE_POLICY, Site, html_response, static
 from tabulary.builder.pages.sessions import REFERRER_POLICY, SessionGate, SignedIn, form
-from tabulary.builder.pages.showing import Asker, Verdict, ask_page, table_page, verdict_of
+from tabulary.builder.pages.table_page import Asker, Verdict, ask_page, table_page, verdict_of
 from tabulary.builder.problems import Problem
 from tabulary.builder.service import Dataset
 from tabulary.workflows.answering.answers import Method

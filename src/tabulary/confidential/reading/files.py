@@ -5,7 +5,7 @@ import glob
 import gzip
 from pathlib import Path
 
-from tabulary.core.address import scheme_of
+from tabulary.core.urls import scheme_of
 from tabulary.errors import UnreadableSource
 
 CSV = "CSV"

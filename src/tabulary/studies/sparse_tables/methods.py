@@ -42,8 +42,8 @@ from tabulary.reconstruct.constrained import FullTable, measured_vector
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.lp import ProgramSolution, solve_program
-from tabulary.reconstruct.maps import Floats, MarginMap, ResidualMap
-from tabulary.reconstruct.rounding import round_table, uniforms_from
+from tabulary.reconstruct.measurement_operators import Floats, MarginMap, ResidualMap
+from tabulary.reconstruct.rounding.full_table import round_table, uniforms_from
 from tabulary.studies.published import (
     Calibration,
     Mechanism,

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidDomain, InvalidTable, UnreadableSource, listed
 from tabulary.release.formats import csv_bytes
-from tabulary.suppress.deciding.simulatable import SimulatableTable
 from tabulary.suppress.pages.grid import TOTAL, Grid
+from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
 from tabulary.suppress.table import MARK, SuppressedTable
 
 CSV_NAME, JSON_NAME = "table.csv", "table.json"

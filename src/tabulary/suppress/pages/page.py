@@ -7,10 +7,10 @@ import numpy as np
 
 from tabulary.release.manifest import installed_version
 from tabulary.release.pages import page_template
-from tabulary.suppress.attacker.findings import CertainPeople, Findings
-from tabulary.suppress.attacker.intervals import Interval
-from tabulary.suppress.attacker.posteriors import Beliefs
-from tabulary.suppress.attacker.primary_sets import PrimarySet, PrimarySets
+from tabulary.suppress.attacks.findings import CertainPeople, Findings
+from tabulary.suppress.attacks.intervals import Interval
+from tabulary.suppress.attacks.posteriors import Beliefs
+from tabulary.suppress.attacks.primary_sets import PrimarySet, PrimarySets
 from tabulary.suppress.pages.grid import Entry
 from tabulary.suppress.pages.views import (
     CellView,

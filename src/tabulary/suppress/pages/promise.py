@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterable
 
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.release.promise import Promise
-from tabulary.suppress.deciding.decisions import FOLLOWS
-from tabulary.suppress.deciding.simulatable import SimulatableTable
-from tabulary.suppress.deciding.suppressor import TABLE
+from tabulary.suppress.simulatable_method.decisions import FOLLOWS
+from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
+from tabulary.suppress.simulatable_method.suppressor import TABLE
 
 _NOT_DIFFERENTIAL = (
     "Differential privacy. The numbers are exact: who knows the private value of all but one person, or has other "

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tabulary.core.exact import show_fraction
+from tabulary.core.exact_numbers import show_fraction
 from tabulary.release.manifest import installed_version
 from tabulary.release.pages import page_template
-from tabulary.suppress.deciding.decisions import Decision
-from tabulary.suppress.deciding.simulatable import SimulatableTable
-from tabulary.suppress.deciding.suppressor import TABLE
 from tabulary.suppress.pages.grid import Entry
 from tabulary.suppress.pages.promise import classical_promise, in_short, promise_of
 from tabulary.suppress.pages.views import CellView, published_cell, table_view
+from tabulary.suppress.simulatable_method.decisions import Decision
+from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
+from tabulary.suppress.simulatable_method.suppressor import TABLE
 from tabulary.suppress.table import MARK, SuppressedTable
 
 MOST_DECISIONS = 400

@@ -8,7 +8,7 @@ from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.privacy import Privacy
 from tabulary.planning import ExpectedError, Plan
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.release import ReleasedTable
 from tabulary.release.promise import Promise
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, perturb
 from tabulary.cellkey.promise import PROMISE
-from tabulary.core.bounded import BoundedCache
+from tabulary.core.array_cache import BoundedCache
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.exact import exact_fraction
+from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidPlan, TableRefused
 from tabulary.noise.keyed import derived_key
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.release.promise import Promise
 from tabulary.workflows.answering.answers import Answer, Method
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
-from tabulary.confidential.tallies import TallyCache
+from tabulary.confidential.tally_cache import TallyCache
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.head import Receipt
 from tabulary.core.neighbours import Neighbours, Relation
@@ -35,14 +35,14 @@ from tabulary.mechanisms.on_demand import ResidualsOnDemand, check_measurable
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import ExpectedError, Plan, plan
 from tabulary.planning.accuracy import expected_error, normal_quantile
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.reconstruct import reconstruct as reconstructed
 from tabulary.reconstruct.on_demand import TablesOnDemand
 from tabulary.release import Release, ReleasedTable
 from tabulary.release.promise import Promise
 from tabulary.workflows.answering.answers import Answer, Method
-from tabulary.workflows.answering.kept import Kept, Warn, seal_key
-from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint, keyed_promise, records_key
+from tabulary.workflows.answering.artifacts import Kept, Warn, seal_key
+from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
 from tabulary.workflows.releasing import Progress
 
 MOST_RECONSTRUCTED = 50_000

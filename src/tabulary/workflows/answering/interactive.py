@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
-from tabulary.confidential.tallies import MEMORY_BYTES, TallyCache
 from tabulary.confidential.tally import Tally
-from tabulary.core.bounded import BoundedCache
+from tabulary.confidential.tally_cache import MEMORY_BYTES, TallyCache
+from tabulary.core.array_cache import BoundedCache
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy
@@ -33,11 +33,11 @@ from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import ExpectedError, Plan, plan
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.release import ReleasedTable
 from tabulary.release.promise import Promise
 from tabulary.workflows.answering.answers import Answer, Method
-from tabulary.workflows.answering.paid_noise import Edition, key_fingerprint, keyed_promise, records_key
+from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
 
 
 class InteractiveAnswers:

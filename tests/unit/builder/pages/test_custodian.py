@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.builder.app import create_app
-from tabulary.builder.pages.books import HEIGHT, WIDTH, Part, Timeline, parts, percent
+from tabulary.builder.pages.custodian_data import HEIGHT, WIDTH, Part, Timeline, parts, percent
 from tabulary.builder.service import Service
 from tabulary.builder.state import Action, Actor, Requests, State
 from tabulary.core.neighbours import Neighbours
@@ -439,7 +439,7 @@ def test_the_picture_of_a_spending_rises_to_what_was_spent_and_stays_within_its_
 
 
 def test_a_long_ledger_is_drawn_with_few_steps_and_ends_where_it_should(office, monkeypatch):
-    monkeypatch.setattr("tabulary.builder.pages.books.MOST_POINTS", 7)
+    monkeypatch.setattr("tabulary.builder.pages.custodian_data.MOST_POINTS", 7)
     path = Timeline.of(_debited(office, 30), before=None, size=5).path
     heights = [float(y) for y in re.findall(r"V([0-9.]+)", path)]
     assert len(heights) <= 7

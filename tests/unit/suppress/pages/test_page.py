@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.suppress.agency.rules import Threshold
-from tabulary.suppress.attacker.attack import attack
+from tabulary.suppress.attacks.attack import attack
+from tabulary.suppress.classical_method.rules import Threshold
 from tabulary.suppress.pages.grid import Grid
 from tabulary.suppress.pages.page import attack_html
 from tabulary.suppress.pages.report import report_html, show_chance

@@ -12,7 +12,7 @@ from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, RecordKeys, per
 from tabulary.cellkey.promise import PROMISE
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidNoise, InvalidPlan, PublicError, TableRefused, TooManyCells
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.answers import Answerer, Method
 from tabulary.workflows.answering.cell_key import CellKeyAnswers, Sparsity
 from tabulary.workflows.answering.questions import Question

@@ -17,7 +17,7 @@ import pytest
 import tabulary as tb
 from tabulary.confidential.records import Records
 from tabulary.confidential.store import Store
-from tabulary.confidential.tallies import TallyCache
+from tabulary.confidential.tally_cache import TallyCache
 from tabulary.confidential.weights import Weights
 from tabulary.errors import (
     BudgetExceeded,
@@ -29,7 +29,7 @@ from tabulary.errors import (
 )
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering import fixed
 from tabulary.workflows.answering.answers import Answerer, Method
 from tabulary.workflows.answering.fixed import FixedAnswers

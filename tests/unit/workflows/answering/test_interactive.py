@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.confidential.records import Records
-from tabulary.confidential.tallies import TallyCache
+from tabulary.confidential.tally_cache import TallyCache
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
@@ -27,7 +27,7 @@ from tabulary.errors import (
     UnreadableSource,
 )
 from tabulary.ledger import Ledger
-from tabulary.planning.universe import Universe
+from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering import interactive
 from tabulary.workflows.answering.answers import Answerer, Method
 from tabulary.workflows.answering.interactive import InteractiveAnswers

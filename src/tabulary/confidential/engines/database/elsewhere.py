@@ -25,7 +25,7 @@ from tabulary.confidential.engines.database.places import (
 )
 from tabulary.confidential.engines.recoding.codes import code_of
 from tabulary.confidential.weights import Weights
-from tabulary.core.address import scheme_of, shown
+from tabulary.core.urls import scheme_of, shown
 from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
 
 _QUERY = "query"

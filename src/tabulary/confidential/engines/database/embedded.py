@@ -31,7 +31,7 @@ from tabulary.confidential.reading.duckdb import DuckDBReader, Part, connect
 from tabulary.confidential.reading.duckdb import guarded as guarded_reading
 from tabulary.confidential.reading.sql import quoted
 from tabulary.confidential.weights import Weights, in_units
-from tabulary.core.address import shown
+from tabulary.core.urls import shown
 from tabulary.errors import InvalidPlan, UnreadableSource
 
 _CATALOG = "records"

@@ -20,7 +20,6 @@ except ImportError:
         "counting in a database needs Ibis, which is not installed. Install it: pip install 'tabulary[database]'."
     ) from None
 
-from tabulary.confidential.admission import Findings, clipping_warning, zeros_at
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import SuperMargin, cover
 from tabulary.confidential.dropping import dropping
@@ -31,9 +30,10 @@ from tabulary.confidential.engines.database.places import Answer, Place, Session
 from tabulary.confidential.engines.database.postgres import Postgres
 from tabulary.confidential.engines.database.queries import Recoded
 from tabulary.confidential.reading.duckdb import DuckDBReader
+from tabulary.confidential.validation import Findings, clipping_warning, zeros_at
 from tabulary.confidential.weights import Weights
-from tabulary.core.address import scheme_of
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.urls import scheme_of
 
 _PLACES: dict[str, Callable[[str, str], Place]] = {
     "postgresql": Postgres,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tabulary.confidential.engines.recoding.codes import is_readable
 from tabulary.confidential.reading.duckdb import check_columns
 from tabulary.confidential.weights import Weights
-from tabulary.core.address import shown
+from tabulary.core.urls import shown
 from tabulary.errors import InvalidColumn, InvalidPlan, MissingExtra, TabularyError, UnreadableSource
 
 KEY, NUMBER = "key", "number"

@@ -24,7 +24,7 @@ from tabulary.confidential.engines.database.places import (
     missing,
 )
 from tabulary.confidential.weights import Weights
-from tabulary.core.address import shown
+from tabulary.core.urls import shown
 from tabulary.errors import InvalidPlan, UnreadableSource
 
 _DIALECT = "postgres"

@@ -11,10 +11,10 @@ import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
-from tabulary.confidential.admission import Findings
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.engines.database.places import KEY, NUMBER, Relation
 from tabulary.confidential.engines.recoding.codes import code_of, number_of
+from tabulary.confidential.validation import Findings
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import InvalidColumn

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.confidential.admission import Findings, clipping_warning
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import cover
 from tabulary.confidential.dropping import dropping
 from tabulary.confidential.engines import Counts, Progress
 from tabulary.confidential.engines.spark.jobs import Jobs
 from tabulary.confidential.engines.spark.sessions import check_spark, session_of
+from tabulary.confidential.validation import Findings, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import InvalidPlan, UnreadableSource, WeightsClipped

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from tabulary.confidential.admission import Admission, Findings
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.engines.spark.packing import Packing
 from tabulary.confidential.store import CHUNK_ROWS, Layout
+from tabulary.confidential.validation import Admission, Findings
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 

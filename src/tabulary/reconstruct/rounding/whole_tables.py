@@ -1,0 +1,349 @@
+"""Whole tables from consistent real ones, where no full table could be written down.
+
+Tables that share attributes must still agree with each other after rounding, so they cannot be rounded one by
+one. Up to order two the shared numbers are the one-way margins: these are rounded first, and whole tables with given
+whole margins exist unless structural zeros stand in the way. From order three on whole tables with prescribed
+shared margins need not exist; there every table is counted from one population of whole records, which is moved
+towards the given tables until no single change helps.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.compilation import compiled
+from tabulary.core.domain import Domain, Margin
+from tabulary.errors import InvalidPlan, InvalidTable, listed
+from tabulary.reconstruct.rounding.dependent import UNIT, round_on_graph
+from tabulary.reconstruct.rounding.population import Uniform, onto, tables_of_population
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_RECORDS = 5_000_000
+"""The largest population that is made; above it a table is better published as real numbers."""
+
+SECONDS = 20.0
+"""How long a population is moved, unless the caller says otherwise."""
+
+# Tables may disagree by what a solver leaves; more than this is a mistake of the caller.
+_DISAGREEMENT = 1e-3
+# A sum this near to a whole number is one.
+_WHOLE = 1e-6
+# Zeros can make rounded margins impossible together; other coins may fall better.
+_ATTEMPTS = 4
+# Every path prefers fewer cells where the costs are equal.
+_STEP = 1e-6
+
+
+def whole_tables(
+    domain: Domain,
+    tables: Mapping[Margin, Floats],
+    *,
+    uniform: Uniform,
+    seconds: float = SECONDS,
+) -> tuple[dict[Margin, Integers], dict[str, float | int | str]]:
+    """Return tables of whole numbers near to `tables` that agree exactly on all margins they share, and the facts.
+
+    `tables` are non-negative, zero where the domain is impossible, agree with each other up to the accuracy of
+    a solver, and none is a margin of another. The result is non-negative, zero where the domain is impossible, and
+    every two tables have the same sums over the attributes they share, the total included.
+
+    "margins" (no table above two attributes): total and one-way margins go to the integer below or above, with
+    the real value as expectation (but for zeros that tie attributes together); then each table is rounded at
+    random to a cell's integer below or above, and led to the rounded margins along cheapest paths. Most cells move by
+    less than one; a cell can move by more where the margins of its row and column went opposite ways.
+
+    "population" (otherwise, or if zeros leave no table with the rounded margins): one record a person, each
+    attribute drawn given those before it, then moved record by record until no change that is tried, of one
+    attribute or of those that zeros tie together, lowers the weighted squared distance, or `seconds` are over (the
+    first draw is always finished). At most `MOST_RECORDS` records. No record is ever impossible.
+
+    The facts: `method`, `largest_move` and `rms_move` over all possible cells, `total`, and for a population
+    `sweeps` and `settled`: "yes" if the search came to its end by itself, so that the result depends on
+    `uniform` alone, "no" if the clock ended it. Post-processing: reads no data, spends no budget.
+
+    >>> from tabulary.noise import SystemEntropy
+    >>> from tabulary.reconstruct.rounding.full_table import uniforms_from
+    >>> domain = Domain({"a": "xy", "b": "xy", "c": "xy"})
+    >>> half = {("a", "b"): np.full((2, 2), 2.5), ("b", "c"): np.full((2, 2), 2.5)}
+    >>> whole, facts = whole_tables(domain, half, uniform=uniforms_from(SystemEntropy()))
+    >>> bool((whole["a", "b"].sum(axis=0) == whole["b", "c"].sum(axis=1)).all()), facts["method"]
+    (True, 'margins')
+    """
+    real, impossible = _checked(domain, tables)
+    total = _whole_total(real, uniform)
+    facts: dict[str, float | int | str] = {}
+    found: dict[Margin, Integers] | None = None
+    if all(len(margin) <= 2 for margin in real):
+        found = _from_margins(domain, real, impossible, total, uniform)
+        facts["method"] = "margins"
+    if found is None:
+        if total > MOST_RECORDS:
+            raise InvalidPlan(
+                f"whole tables that agree with each other would be counted from {total:,} records, more than the "
+                f"{MOST_RECORDS:,} that are made. Nothing was rounded. Keep real numbers: rounding = 'none'."
+            )
+        found, searched = tables_of_population(domain, real, total, uniform, seconds)
+        facts = {"method": "population", **searched}
+    moves = [(found[margin] - real[margin])[~impossible[margin]] for margin in real]
+    cells = sum(move.size for move in moves)
+    facts["total"] = total
+    facts["largest_move"] = max((float(np.abs(move).max(initial=0.0)) for move in moves), default=0.0)
+    facts["rms_move"] = math.sqrt(sum(float((move**2).sum()) for move in moves) / max(cells, 1))
+    return found, facts
+
+
+def _checked(
+    domain: Domain, tables: Mapping[Margin, Floats]
+) -> tuple[dict[Margin, Floats], dict[Margin, NDArray[np.bool_]]]:
+    real: dict[Margin, Floats] = {}
+    impossible: dict[Margin, NDArray[np.bool_]] = {}
+    for margin, table in tables.items():
+        array = np.asarray(table, dtype=np.float64)
+        if domain.margin(margin) != tuple(margin) or array.shape != domain.shape_of(margin):
+            raise InvalidTable(f"the table on {listed(margin)} does not have the shape of its margin.")
+        if not (np.isfinite(array).all() and (array >= 0).all() and array.sum() < 2.0**53):
+            raise InvalidTable(
+                f"the table on {listed(margin)} is not made of non-negative numbers below 2**53. "
+                "Nothing was rounded."
+            )
+        mask = domain.impossible(margin)
+        if array[mask].any():
+            raise InvalidTable(
+                f"the table on {listed(margin)} is not zero in a cell that is impossible. "
+                "Reconstruct it with the same zeros."
+            )
+        real[margin], impossible[margin] = array, mask
+    if not real:
+        raise InvalidTable("there is no table to round.")
+    totals = [float(table.sum()) for table in real.values()]
+    allowed = _DISAGREEMENT * max(1.0, max(totals) * 1e-6)
+    apart = max(totals) - min(totals)
+    for attribute in {a: None for margin in real for a in margin}:
+        sums = np.stack([onto(t, m, (attribute,)) for m, t in real.items() if attribute in m])
+        apart = max(apart, float(np.ptp(sums, axis=0).max(initial=0.0)))
+    if apart > allowed:
+        raise InvalidTable(
+            f"the tables disagree by {apart:.2g} on a margin they share, more than {allowed:.2g}. "
+            "Make them consistent first. Nothing was rounded."
+        )
+    return real, impossible
+
+
+def _whole_total(real: Mapping[Margin, Floats], uniform: Uniform) -> int:
+    total = math.fsum(float(table.sum()) for table in real.values()) / len(real)
+    coin = float(uniform(1)[0])
+    return round(total) if abs(total - round(total)) < _WHOLE else math.floor(total + coin)
+
+
+def _from_margins(
+    domain: Domain,
+    real: Mapping[Margin, Floats],
+    impossible: Mapping[Margin, NDArray[np.bool_]],
+    total: int,
+    uniform: Uniform,
+) -> dict[Margin, Integers] | None:
+    """Return whole tables of at most two attributes, or None if zeros rule out the margins of every attempt."""
+    named = sorted(
+        {a for margin in real for a in margin}, key=lambda a: (len(domain.levels_of(a)), domain.position(a))
+    )
+    ones = {a: _mean_margin(real, a) for a in named}
+    tied = {margin for margin, mask in impossible.items() if len(margin) == 2 and mask.any()}
+    for _ in range(_ATTEMPTS if tied else 1):
+        margins = _whole_margins(named, ones, {m: real[m] for m in tied}, impossible, total, uniform)
+        found: dict[Margin, Integers] = {}
+        # Tables with zeros can fail, so they come first.
+        for margin in sorted(real, key=lambda m: m not in tied):
+            if not margin:
+                found[margin] = np.array(total, dtype=np.int64)
+            elif len(margin) == 1:
+                found[margin] = margins[margin[0]]
+            else:
+                rows, columns = (margins[a] for a in margin)
+                table = _round_two_way(real[margin], uniform)
+                if not lead_to_margins(
+                    real[margin], table, ~impossible[margin], rows, columns, columns, _STEP
+                ):
+                    break
+                found[margin] = table
+        else:
+            return {margin: found[margin] for margin in real}
+    return None
+
+
+def _mean_margin(real: Mapping[Margin, Floats], attribute: str) -> Floats:
+    sums = [onto(t, m, (attribute,)) for m, t in real.items() if attribute in m]
+    return np.asarray(np.mean(sums, axis=0), dtype=np.float64)
+
+
+def _whole_margins(
+    named: Sequence[str],
+    ones: Mapping[str, Floats],
+    tied: Mapping[Margin, Floats],
+    impossible: Mapping[Margin, NDArray[np.bool_]],
+    total: int,
+    uniform: Uniform,
+) -> dict[str, Integers]:
+    """Return whole one-way margins with the given total, every number within one.
+
+    Coarse attributes come first. One that zeros tie to an earlier one takes its margin from their table, so that a
+    county's people are people of its state; of several such tables from the one with the most zeros.
+    """
+    found: dict[str, Integers] = {}
+    for attribute in named:
+        sources = [m for m in tied if attribute in m and any(a in found for a in m)]
+        for margin in sorted(sources, key=lambda m: -float(impossible[m].mean())):
+            other = next(a for a in margin if a != attribute)
+            upright = margin.index(other) == 0
+            table = tied[margin] if upright else tied[margin].T
+            mask = impossible[margin] if upright else impossible[margin].T
+            counts = _round_two_way(table, uniform)
+            low, high = _around(ones[attribute])
+            if lead_to_margins(table, counts, ~mask, found[other], low, high, _STEP):
+                found[attribute] = counts.sum(axis=0)
+                break
+        else:
+            found[attribute] = _systematic(ones[attribute], total, float(uniform(1)[0]))
+    return found
+
+
+def _around(real: Floats) -> tuple[Integers, Integers]:
+    return np.floor(real + _WHOLE).astype(np.int64), np.ceil(real - _WHOLE).astype(np.int64)
+
+
+def _systematic(real: Floats, total: int, coin: float) -> Integers:
+    """Return the integer below or above each number, with the given sum, by equal steps along their running sum.
+
+    Unbiased over `coin` and over the total, if that is the sum's integer below or above at random.
+    """
+    floor = np.floor(real)
+    running = np.cumsum(np.rint((real - floor) * UNIT).astype(np.int64))
+    # Only a part of all starts leads to this total: those below or above the one where a step is gained.
+    gained = UNIT - int(running[-1]) % UNIT
+    up = total - int(floor.sum()) > int(running[-1]) // UNIT
+    start = gained + int(coin * (UNIT - gained)) if up else int(coin * gained)
+    whole = np.asarray(floor.astype(np.int64) + np.diff((running + start) // UNIT, prepend=0))
+    # Sums of floats may have led to the neighbouring total.
+    whole[int(np.argmax(real))] += total - int(whole.sum())
+    return whole
+
+
+def _round_two_way(real: Floats, uniform: Uniform) -> Integers:
+    """Return the integer below or above each cell, rows, columns and total within one."""
+    floor = np.floor(real)
+    fractions = real - floor
+    whole = np.ascontiguousarray(floor.astype(np.int64))
+    left, right = np.nonzero(fractions)
+    if left.size:
+        whole[left, right] += round_on_graph(left, right, fractions[left, right], uniform)
+    return whole
+
+
+@compiled
+def lead_to_margins(
+    real: Floats,
+    counts: Integers,
+    possible: NDArray[np.bool_],
+    rows: Integers,
+    low: Integers,
+    high: Integers,
+    step: float,
+) -> bool:
+    """Change `counts` in place to the sums `rows`, and columns between `low` and `high`; False if there is no way.
+
+    A path raises and lowers cells in turn, from a row that has too few or a column that has too many to a row that
+    has too many or a column that has too few; each is a cheapest one (Dijkstra), where a cell costs what its
+    squared distance to `real` grows by, over 1 + real. Only possible cells are raised and none below zero, so
+    a failure means that no table of possible cells has these sums: the augmenting paths of a flow.
+    """
+    n, m = counts.shape
+    nodes = n + m
+    missing = np.empty(nodes, np.int64)
+    spare_high = np.zeros(nodes, np.int64)
+    for i in range(n):
+        missing[i] = rows[i]
+        for j in range(m):
+            missing[i] -= counts[i, j]
+    for j in range(m):
+        total = 0
+        for i in range(n):
+            total += counts[i, j]
+        # For columns: what is missing to `low`, and how far `high` is above it.
+        missing[n + j] = low[j] - total
+        spare_high[n + j] = high[j] - low[j]
+    distance = np.empty(nodes)
+    before = np.empty(nodes, np.int64)
+    done = np.empty(nodes, np.bool_)
+    while True:
+        must = False
+        short = False
+        for v in range(nodes):
+            if v < n:
+                must = must or missing[v] > 0
+                short = short or missing[v] < 0
+            else:
+                must = must or missing[v] + spare_high[v] < 0
+                short = short or missing[v] > 0
+        if not (must or short):
+            return True
+        for v in range(nodes):
+            if v < n:
+                source = missing[v] > 0
+            elif must:
+                source = missing[v] + spare_high[v] < 0
+            else:
+                source = missing[v] < 0
+            distance[v] = 0.0 if source else np.inf
+            before[v] = -1
+            done[v] = False
+        end = -1
+        while True:
+            v = -1
+            best = np.inf
+            for w in range(nodes):
+                if not done[w] and distance[w] < best:
+                    best = distance[w]
+                    v = w
+            if v < 0:
+                return False
+            done[v] = True
+            if v < n:
+                sink = missing[v] < 0
+            elif must:
+                sink = missing[v] + spare_high[v] > 0
+            else:
+                sink = missing[v] > 0
+            if sink:
+                end = v
+                break
+            if v < n:
+                for j in range(m):
+                    if possible[v, j] and not done[n + j]:
+                        x = real[v, j]
+                        grows = (1 + 2 * (counts[v, j] - x)) / (1 + x)
+                        reached = best + max(0.0, grows) + step
+                        if reached < distance[n + j]:
+                            distance[n + j] = reached
+                            before[n + j] = v
+            else:
+                for i in range(n):
+                    if counts[i, v - n] > 0 and not done[i]:
+                        x = real[i, v - n]
+                        grows = (1 - 2 * (counts[i, v - n] - x)) / (1 + x)
+                        reached = best + max(0.0, grows) + step
+                        if reached < distance[i]:
+                            distance[i] = reached
+                            before[i] = v
+        v = end
+        missing[v] += 1 if v < n else -1
+        while before[v] >= 0:
+            u = before[v]
+            if u < n:
+                counts[u, v - n] += 1
+            else:
+                counts[v, u - n] -= 1
+            v = u
+        missing[v] += -1 if v < n else 1

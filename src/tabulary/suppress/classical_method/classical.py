@@ -1,0 +1,386 @@
+"""Cell suppression as statistical offices do it: sensitive cells by rules, and others so that they do not follow."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tabulary.core.domain import Margin
+from tabulary.core.table import Table
+from tabulary.errors import CannotProtect, InvalidPlan, InvalidTable, NotCertified, listed
+from tabulary.suppress.classical_method.contributions import Contributions
+from tabulary.suppress.classical_method.frame import Frame
+from tabulary.suppress.classical_method.problem import Problem
+from tabulary.suppress.classical_method.rules import Floats, Levels, Mask, Rule, primary
+from tabulary.suppress.table import SuppressedTable
+
+Progress = Callable[[str, int, int], None]
+Statuses = NDArray[np.str_]
+
+EXACT_CELLS = 10_000
+"""The largest two-way table that "auto" looks for the cheapest pattern of."""
+
+EXACT_SECONDS = 60.0
+"""How long "auto" looks for it, unless told otherwise."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Protection:
+    """What an attacker makes of each cell, and how uncertain he must stay about it: confidential.
+
+    `lower` and `upper` are his interval, both the value where it is published. `required` are the levels.
+    """
+
+    lower: Floats
+    upper: Floats
+    required: Levels
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of shape {' × '.join(map(str, self.lower.shape))}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Suppression:
+    """A table with its cells suppressed, as the custodian sees it: confidential but for `published`.
+
+    `status` is "u" for a sensitive cell, "x" for one suppressed to protect others, "s" for one that is published and
+    "z" for one that had to be, as in τ-ARGUS and sdcTable; `sum_status` the same for the sums, by their attributes.
+    `cost` is that of all suppressed cells, and every pattern costs `lower_bound` at least; they are equal if this one
+    is `optimal`.
+    """
+
+    published: SuppressedTable
+    status: Statuses
+    sum_status: Mapping[Margin, Statuses]
+    cost: float
+    lower_bound: float
+    optimal: bool
+    method: str
+    _frame: Frame
+    _values: Floats
+    _problem: Problem
+    _pattern: Mask
+
+    @property
+    def gap(self) -> float:
+        """(cost - lower bound) / cost: no more than this share of the cost is avoidable. 0 if optimal."""
+        return 0.0 if self.optimal else (self.cost - self.lower_bound) / self.cost
+
+    @cached_property
+    def protection(self) -> Protection:
+        """The attacker's interval of every cell of the table, from two linear programs for each suppressed one."""
+        from tabulary.suppress.classical_method.protection import deviations
+
+        down, up = deviations(self._problem, self._pattern)
+        # The cells of the table itself deviate with the sign they count with.
+        inside, levels = self._frame.cells, self._problem.levels
+        return Protection(
+            self._values - down[inside],
+            self._values + up[inside],
+            Levels(levels.lower[inside], levels.upper[inside], levels.width[inside]),
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.published!r}>"
+
+
+def classical(
+    table: Table,
+    rules: Rule | Sequence[Rule],
+    *,
+    contributions: Contributions | None = None,
+    cost: Literal["cells", "counts"] | ArrayLike = "cells",
+    protection: Levels | None = None,
+    people: ArrayLike | None = None,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    never: ArrayLike | None = None,
+    margins: Literal["publish", "suppress"] = "publish",
+    method: Literal["auto", "exact", "heuristic"] = "auto",
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Suppression:
+    """Return a table without the cells that rules call sensitive, and without as few or small others as protect these.
+
+    Protected means that the interval an attacker computes from everything published reaches the cell's protection
+    levels. It does **not** mean that nothing is learnt about a person: who knows the rules, and that little is
+    suppressed, may learn a great deal. Nabar & Mishra (2010), section 3; see `attack`.
+
+    Args:
+        table: the counts, or amounts if they are not whole. Confidential.
+        rules: one or several; a cell is sensitive if any of them says so.
+        contributions: who adds what to each cell, for `Dominance` and `PPercent`.
+        cost: what is kept small: the number of suppressed "cells", their "counts" or amounts, or a cost for each cell.
+        protection: levels in place of those of the rules.
+        people: how many stand in each cell, if that is public: no count is above it. Published with the table.
+        bounds: least and largest values that an attacker holds possible beforehand; 0 and any, unless given.
+        never: which cells must be published.
+        margins: "publish" every sum over any attributes; or "suppress" sums as well: rules and costs hold for them too.
+        method: "exact" is for two-way tables, by branch and cut. "heuristic" is for any: cell by cell along the
+            cheapest ways. "auto" is exact for two-way tables up to 10,000 cells, for a minute at most.
+        time_limit: seconds after which the exact search ends with the best pattern so far, and its gap.
+        progress: called with (what, done, total); a total of zero is unknown.
+
+    Raises:
+        CannotProtect: no pattern protects a sensitive cell.
+        NotCertified: a solver could not make sure of its answer.
+
+    However the pattern was found, every sensitive cell's interval is computed anew, by the attacker's linear program,
+    before anything is returned. Where counts are whole and the table has three axes or more, intervals of whole numbers
+    may be narrower than these: attack what you publish.
+
+    >>> from tabulary.core.domain import Domain
+    >>> from tabulary.suppress.classical_method.rules import Threshold
+    >>> domain = Domain({"eye": ["blue", "brown"], "hair": ["fair", "red", "dark"]})
+    >>> made = classical(Table(domain, [[3, 20, 30], [15, 25, 40]]), Threshold(5), cost="counts")
+    >>> made.status.tolist()
+    [['u', 'x', 's'], ['x', 'x', 's']]
+    >>> made.published.counts.tolist(), made.cost, made.optimal
+    ([[nan, nan, 30.0], [nan, nan, 40.0]], 63.0, True)
+    >>> made.protection.lower[0, :2].tolist(), made.protection.upper[0, :2].tolist()
+    ([0.0, 5.0], [18.0, 23.0])
+    """
+    _check_options(cost, margins, method, time_limit)
+    frame = Frame(table.domain, sums=margins == "suppress")
+    values = _values(table)
+    numbers = _people(people, values)
+    sensitive, levels = _sensitive(frame, values, rules, contributions, protection)
+    kept = frame.marked(_mask(never, values.shape)) | _impossible(frame)
+    if (sensitive & kept).any():
+        raise CannotProtect(
+            f"{_names(frame, sensitive & kept)} must be published, but the rules call it sensitive. Nothing was "
+            "published. Change `never`, or the rules."
+        )
+    problem = _problem(frame, values, _bounds(frame, values, bounds, numbers), sensitive, kept, levels, cost)
+    found = _pattern(problem, frame, method, time_limit, progress)
+    # Loads a solver.
+    from tabulary.suppress.classical_method.protection import unmet
+
+    if unmet(problem, found.pattern):
+        raise NotCertified(
+            "the attacker's linear program does not confirm that every sensitive cell is protected. Nothing was "
+            "published. Amounts of very different size may be the reason: state them in larger units."
+        )
+    status = np.full(frame.shape, "s")
+    status[kept], status[found.pattern], status[sensitive] = "z", "x", "u"
+    return Suppression(
+        published=_published(frame, table, found.pattern, numbers),
+        status=status[frame.cells],
+        sum_status={
+            margin: status[part] if frame.sums else np.full(table.domain.shape_of(margin), "z")
+            for margin, part in frame.margins.items()
+        },
+        cost=found.cost,
+        lower_bound=found.lower_bound,
+        optimal=found.optimal,
+        method=found.method,
+        _frame=frame,
+        _values=values,
+        _problem=problem,
+        _pattern=found.pattern,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A pattern, how it was found, and what is known of its cost."""
+
+    pattern: Mask
+    cost: float
+    lower_bound: float
+    optimal: bool
+    method: str
+
+
+def _pattern(
+    problem: Problem,
+    frame: Frame,
+    method: str,
+    time_limit: float | None,
+    progress: Progress | None,
+) -> _Found:
+    # Load a solver, and perhaps a compiler.
+    from tabulary.suppress.classical_method.cutting_planes import cheapest_pattern
+    from tabulary.suppress.classical_method.heuristic import heuristic, unprotectable
+    from tabulary.suppress.classical_method.routes import routes_of
+
+    least = problem.price(problem.primary)
+    if not problem.targets:
+        return _Found(problem.primary, least, least, True, "exact" if method == "auto" else method)
+    routes = routes_of(problem)
+    lost = unprotectable(problem, routes)
+    if lost:
+        marks = np.isin(np.arange(problem.primary.size), lost).reshape(frame.shape)
+        raise CannotProtect(
+            f"no pattern of suppressed cells protects {_names(frame, marks)} as the rules ask. Nothing was published. "
+            "Merge levels, let sums be suppressed as well (margins='suppress'), ask for less protection, or, where "
+            "empty cells are no secret, use Threshold(..., zeros=False)."
+        )
+    two_way = len(frame.shape) == 2
+    if method == "exact" and not two_way:
+        raise InvalidPlan(
+            f"the cheapest pattern is found for two-way tables, and this one has {len(frame.shape)} attributes. "
+            "Nothing was published. Use method='heuristic'."
+        )
+    if method == "exact" or (method == "auto" and two_way and problem.cost.size <= EXACT_CELLS):
+        limit = EXACT_SECONDS if method == "auto" and time_limit is None else time_limit
+        best = cheapest_pattern(problem, routes, time_limit=limit, progress=progress)
+        return _Found(best.pattern, best.cost, best.lower_bound, best.optimal, "exact")
+    # A replacement is tried for every secondary cell: too many linear programs.
+    pattern = heuristic(problem, routes, swaps=two_way, progress=progress)
+    price = problem.price(pattern)
+    return _Found(pattern, price, least, price <= least, "heuristic")
+
+
+def _problem(
+    frame: Frame,
+    values: Floats,
+    bounds: tuple[Floats, Floats],
+    sensitive: Mask,
+    kept: Mask,
+    levels: Levels,
+    cost: str | ArrayLike,
+) -> Problem:
+    framed, (low, high) = frame.of(values), bounds
+    plain = frame.signs > 0
+    return Problem(
+        rise=np.where(plain, high - framed, framed - low),
+        fall=np.where(plain, framed - low, high - framed),
+        cost=_cost(frame, values, cost),
+        primary=sensitive,
+        kept=kept,
+        levels=Levels(
+            np.where(plain, levels.lower, levels.upper),
+            np.where(plain, levels.upper, levels.lower),
+            levels.width,
+        ),
+    )
+
+
+def _sensitive(
+    frame: Frame,
+    values: Floats,
+    rules: Rule | Sequence[Rule],
+    contributions: Contributions | None,
+    protection: Levels | None,
+) -> tuple[Mask, Levels]:
+    if contributions is not None:
+        if contributions.shape != values.shape:
+            raise InvalidTable(
+                f"the table's shape is {values.shape} but the contributions' is {contributions.shape}."
+            )
+        if not np.allclose(contributions.total, values):
+            raise InvalidTable("the contributions do not add up to the table. Nothing was published.")
+        contributions = contributions.with_totals() if frame.sums else contributions
+    cells, levels = primary(frame.of(values), rules, contributions)
+    cells &= ~_impossible(frame)
+    if protection is not None:
+        flat = all(np.ndim(level) == 0 for level in (protection.lower, protection.upper, protection.width))
+        # Levels for each cell are those of the table's own; sums keep the levels of the rules.
+        given = protection.stretched(frame.shape if flat else values.shape)
+        levels = given if given.lower.shape == frame.shape else levels.replaced(frame.cells, given)
+    return cells, levels.of(cells)
+
+
+def _published(
+    frame: Frame, table: Table, pattern: Mask, people: NDArray[np.int64] | None
+) -> SuppressedTable:
+    sums = {}
+    for margin, part in frame.margins.items():
+        exact = table.project(margin).counts
+        sums[margin] = np.where(pattern[part], np.nan, exact) if frame.sums else exact.astype(np.float64)
+    counts = np.where(pattern[frame.cells], np.nan, table.counts)
+    return SuppressedTable(table.domain, counts, sums, people, whole=table.counts.dtype.kind == "i")
+
+
+def _values(table: Table) -> Floats:
+    values = table.counts.astype(np.float64)
+    if (values < 0).any():
+        raise InvalidTable(
+            "a cell is below zero: suppression is for counts and amounts. Nothing was published."
+        )
+    return values
+
+
+def _people(people: ArrayLike | None, values: Floats) -> NDArray[np.int64] | None:
+    if people is None:
+        return None
+    numbers = np.asarray(people)
+    if numbers.shape != values.shape or numbers.dtype.kind not in "iu":
+        raise InvalidTable(
+            f"the people of each cell are whole numbers in the table's shape {values.shape}, not {numbers.dtype} in "
+            f"{numbers.shape}."
+        )
+    if (values > numbers).any():
+        raise InvalidTable("a count is above the number of people in its cell. Nothing was published.")
+    return numbers.astype(np.int64)
+
+
+def _bounds(
+    frame: Frame,
+    values: Floats,
+    bounds: tuple[ArrayLike, ArrayLike] | None,
+    people: NDArray[np.int64] | None,
+) -> tuple[Floats, Floats]:
+    """Return between which values an attacker thinks every cell of the frame is, before the table is published."""
+    low, high = np.zeros(values.shape), np.full(values.shape, np.inf)
+    if bounds is not None:
+        try:
+            low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), values.shape) for end in bounds)
+        except (TypeError, ValueError):
+            raise InvalidTable(
+                f"bounds are two numbers, or two arrays in the table's shape {values.shape}: the least and the largest."
+            ) from None
+    if people is not None:
+        high = np.minimum(high, people)
+    if np.isnan(low).any() or (low < 0).any() or not ((low <= values) & (values <= high)).all():
+        raise InvalidTable(
+            "a cell lies outside its bounds, or these are below zero. An attacker's bounds must hold the values."
+        )
+    impossible = _impossible(frame)[frame.cells]
+    return frame.of(np.where(impossible, 0.0, low)), frame.of(np.where(impossible, 0.0, high))
+
+
+def _cost(frame: Frame, values: Floats, cost: str | ArrayLike) -> Floats:
+    if isinstance(cost, str):
+        return np.ones(frame.shape) if cost == "cells" else frame.of(values)
+    try:
+        given = np.array(np.broadcast_to(np.asarray(cost, dtype=np.float64), values.shape))
+    except (TypeError, ValueError):
+        raise InvalidPlan(f"costs are numbers in the table's shape {values.shape}.") from None
+    if not np.isfinite(given).all() or (given < 0).any():
+        raise InvalidPlan("a cost is negative, infinite or missing.")
+    return frame.of(given)
+
+
+def _mask(cells: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
+    if cells is None:
+        return np.zeros(shape, dtype=np.bool_)
+    marks = np.asarray(cells)
+    if marks.shape != shape or marks.dtype != np.bool_:
+        raise InvalidPlan(
+            f"cells that must be published are marked True in an array of shape {shape}, not {marks.dtype} of shape "
+            f"{marks.shape}."
+        )
+    return marks
+
+
+def _impossible(frame: Frame) -> Mask:
+    return frame.marked(frame.domain.impossible(frame.domain.attributes))
+
+
+def _names(frame: Frame, cells: Mask) -> str:
+    return listed(frame.named(int(cell)) for cell in np.flatnonzero(cells))
+
+
+def _check_options(cost: object, margins: str, method: str, time_limit: float | None) -> None:
+    if isinstance(cost, str) and cost not in ("cells", "counts"):
+        raise InvalidPlan(f"what is kept small is 'cells', 'counts' or an array of costs, not {cost!r}.")
+    if margins not in ("publish", "suppress"):
+        raise InvalidPlan(f"margins are to 'publish' or to 'suppress', not {margins!r}.")
+    if method not in ("auto", "exact", "heuristic"):
+        raise InvalidPlan(f"unknown method {method!r}. Use 'auto', 'exact' or 'heuristic'.")
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidPlan(f"a time limit is a number of seconds above 0, not {time_limit!r}.")

@@ -1,0 +1,177 @@
+"""What a custodian brings: people in cells, or persons one by one; read into people and counts."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabulary.core.domain import Domain
+from tabulary.core.table import Table
+from tabulary.errors import InvalidPlan, InvalidTable, listed
+from tabulary.suppress.samplers.people import People
+from tabulary.suppress.simulatable_method.persons import Persons, is_frame
+
+_AXES = ("row", "column", "layer")
+
+
+def read_people(
+    people: Any,
+    counts: Any,
+    probability: Any,
+    *,
+    attributes: Iterable[str] | None = None,
+    domain: Domain | None = None,
+) -> tuple[People, NDArray[np.int64]]:
+    """Return the people of a table, and the confidential counts of its cells. See `simulatable` for what it takes.
+
+    >>> people, counts = read_people([[20, 30], [10, 40]], [[5, 9], [2, 16]], [0.3, 0.4], attributes=["eye", "hair"])
+    >>> people.domain.levels, people.probability[0].ravel().tolist(), counts.tolist()
+    ((('1', '2'), ('1', '2')), [0.3, 0.4], [[5, 9], [2, 16]])
+    """
+    names = None if attributes is None else _names(attributes)
+    if isinstance(people, People):
+        if probability is not None or names is not None or domain is not None:
+            raise InvalidPlan(
+                "these people have their probabilities and labels with them: leave `probability`, `attributes` and "
+                "`domain` out. Nothing was released."
+            )
+        return people, _counts(counts, people)
+    if probability is None:
+        raise InvalidPlan(
+            "`probability` is missing, the prior that someone has the private attribute. Nothing was released."
+        )
+    if is_frame(people):
+        return _of_persons(Persons(people), counts, probability, names, domain)
+    made = _of_cells(people, counts, probability, names, domain)
+    return made, _counts(counts, made)
+
+
+def _of_persons(
+    persons: Persons, private: Any, probability: Any, names: list[str] | None, domain: Domain | None
+) -> tuple[People, NDArray[np.int64]]:
+    if domain is None:
+        if names is None:
+            raise InvalidPlan(
+                "which columns of the frame are the table's attributes? Say attributes=[...]. Nothing was released."
+            )
+        domain = persons.domain(names)
+    elif names is not None and tuple(names) != domain.attributes:
+        raise InvalidPlan("`attributes` and `domain` name different attributes. Nothing was released.")
+    cells = persons.cells(domain)
+    if isinstance(probability, str) or np.shape(probability) == (len(persons),):
+        priors = persons.priors(probability)
+    else:
+        priors = _by_cell(probability, domain).ravel()[cells]
+    counts = np.bincount(cells, weights=persons.truths(private), minlength=domain.size)
+    return _in_kinds(domain, cells, priors), counts.astype(np.int64).reshape(domain.shape)
+
+
+def _in_kinds(domain: Domain, cells: NDArray[np.int64], priors: NDArray[np.float64]) -> People:
+    """Return people counted by cell and prior: the n-th kind of a cell is its n-th smallest prior."""
+    order = np.lexsort((priors, cells))
+    cells, priors = cells[order], priors[order]
+    first_of_kind = np.append(True, (np.diff(cells) != 0) | (np.diff(priors) != 0))[: cells.size]
+    kind = np.cumsum(first_of_kind) - 1
+    cell, prior = cells[first_of_kind], priors[first_of_kind]
+    place = np.arange(cell.size) - np.searchsorted(cell, cell)
+    number = np.zeros((domain.size, int(place.max(initial=0)) + 1), dtype=np.int64)
+    probability = np.full(number.shape, 0.5)
+    number[cell, place] = np.bincount(kind, minlength=cell.size)
+    probability[cell, place] = prior
+    shape = (*domain.shape, number.shape[1])
+    return People(domain, number.reshape(shape), probability.reshape(shape))
+
+
+def _of_cells(
+    people: Any, counts: Any, probability: Any, names: list[str] | None, domain: Domain | None
+) -> People:
+    labelled = [given.domain for given in (people, counts) if isinstance(given, Table)]
+    number = _array(people, "the people")
+    if domain is None:
+        domain = labelled[0] if labelled else _numbered(number, _array(counts, "the counts"), names)
+    for other in labelled:
+        _check_same(domain, other)
+    if names is not None and tuple(names) != domain.attributes:
+        raise InvalidPlan("`attributes` are not those of the table. Nothing was released.")
+    if isinstance(probability, Table):
+        probability = _by_cell(probability, domain)
+        probability = probability[..., None] if number.ndim > len(domain.shape) else probability
+    return People.of(domain, number, probability)
+
+
+def _numbered(number: NDArray[Any], counts: NDArray[Any], names: list[str] | None) -> Domain:
+    """Return a domain for arrays without labels: levels are numbered from 1 on."""
+    axes = min(number.ndim, counts.ndim) if names is None else len(names)
+    if not 0 < axes <= number.ndim:
+        raise InvalidTable(
+            f"people in an array of {number.ndim} axes are no table on {axes} attributes. Nothing was released."
+        )
+    if names is None:
+        names = [*_AXES[:axes], *(f"axis {place}" for place in range(len(_AXES) + 1, axes + 1))]
+    return Domain(
+        {name: range(1, levels + 1) for name, levels in zip(names, number.shape[:axes], strict=True)}
+    )
+
+
+def _counts(counts: Any, people: People) -> NDArray[np.int64]:
+    """Return the counts of the cells; counts of kinds are checked and added up."""
+    if isinstance(counts, Table):
+        _check_same(people.domain, counts.domain)
+    array = _array(counts, "the counts")
+    if not np.isfinite(array).all() or (array != np.round(array)).any():
+        raise InvalidTable("a count is not a whole number. Nothing was released.")
+    whole = array.astype(np.int64)
+    if whole.shape != people.number.shape:
+        return whole
+    if (whole < 0).any() or (whole > people.number).any():
+        raise InvalidTable(
+            "a count is below zero or above the number of people of its cell and kind. Nothing was released."
+        )
+    return np.asarray(whole.sum(axis=-1))
+
+
+def _by_cell(probability: Any, domain: Domain) -> NDArray[np.float64]:
+    """Return a number, an array or a table on some of the attributes, spread over all the cells."""
+    if isinstance(probability, Table):
+        given = probability.domain
+        if not {*given.attributes} <= {*domain.attributes} or any(
+            given.levels_of(name) != domain.levels_of(name) for name in given.attributes
+        ):
+            raise InvalidTable(
+                f"the probabilities are given by {listed(given.attributes)}, which the table does not have with the "
+                f"same levels. It has {listed(domain.attributes)}. Nothing was released."
+            )
+        ordered = probability.transpose(domain.margin(given.attributes))
+        summed = [axis for axis, name in enumerate(domain.attributes) if name not in given.attributes]
+        array = np.expand_dims(ordered.counts.astype(np.float64), summed)
+    else:
+        array = _array(probability, "the probabilities")
+    try:
+        return np.broadcast_to(array, domain.shape)
+    except ValueError:
+        raise InvalidTable(
+            f"probabilities of shape {array.shape} do not fit a table of shape {domain.shape}: give one number, one "
+            "for each cell or one for each person. Nothing was released."
+        ) from None
+
+
+def _check_same(domain: Domain, other: Domain) -> None:
+    if (domain.attributes, domain.levels) != (other.attributes, other.levels):
+        raise InvalidTable(
+            "the people, the counts and the domain do not have the same attributes and levels in the same order. "
+            "Nothing was released."
+        )
+
+
+def _array(given: Any, name: str) -> NDArray[np.float64]:
+    try:
+        return np.array(given.counts if isinstance(given, Table) else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTable(f"{name} are not an array of numbers. Nothing was released.") from None
+
+
+def _names(attributes: Iterable[str]) -> list[str]:
+    if isinstance(attributes, str):
+        raise InvalidPlan("`attributes` is a list of names, such as ['eye', 'hair']. Nothing was released.")
+    return list(attributes)

@@ -1,0 +1,295 @@
+"""The suppressor: it decides from what is public, and only then asks.
+
+Nabar & Mishra (2010), section 5.1. Whoever sees the decisions learns nothing from them, since he could have made
+them: they follow from the people, the priors, the terms and the answers released before. Here that is not a matter
+of care but of what the suppressor holds. It is handed an `Oracle`, which it asks after a decision to release and at no
+other time; when the decisions are replayed, the published table is the oracle.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from tabulary.core.domain import Domain
+from tabulary.errors import NotCertified
+from tabulary.suppress.samplers.answers import Answers, TableSampler
+from tabulary.suppress.samplers.coins import Coins
+from tabulary.suppress.samplers.known import Cell, Known, Question, Split
+from tabulary.suppress.samplers.people import People, Range
+from tabulary.suppress.simulatable_method.binning import joined_label, next_split
+from tabulary.suppress.simulatable_method.decisions import (
+    FOLLOWS,
+    NOT_CERTIFIED,
+    SAFE,
+    UNSAFE,
+    Decision,
+    Total,
+)
+from tabulary.suppress.simulatable_method.terms import ROUNDING, Terms
+
+Progress = Callable[[str, int, int], None]
+Block = tuple[Range, ...]
+Chooser = Callable[[Known, Question | None], TableSampler]
+"""Says which sampler answers a question, or tells what is known without a further one. From public things."""
+
+Record = Callable[[Decision], None]
+
+TABLE = "table"
+NO_SAFE_BINNING = "no safe binning"
+
+
+# A total of this probability is not looked at: of 10,000 persons with a prior each, all totals would fill the memory.
+_UNLIKELY = 1e-18
+
+
+class Oracle(Protocol):
+    """Who knows the private values: the custodian, or afterwards the published table."""
+
+    def answer(self, block: Block) -> int:
+        """Return how many people of a block of cells have the private attribute."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Proceedings:
+    """The course of a suppression: its decisions in order, what is known after them, and how it ended.
+
+    `known` is None where not even the total was released.
+    """
+
+    decisions: tuple[Decision, ...]
+    known: Known | None
+    outcome: str
+
+
+def proceed(
+    people: People,
+    oracle: Oracle,
+    terms: Terms,
+    *,
+    choose: Chooser,
+    record: Record | None = None,
+    progress: Progress | None = None,
+) -> Proceedings:
+    """Return the course of a suppression: the total, the splits of each attribute, then the cells.
+
+    `record` is handed each decision when it is made, before the oracle is asked. `progress` is called with (what,
+    done, total).
+    """
+    terms.check(people.domain)
+    return _Suppressor(people, oracle, terms, choose, record, progress).proceedings()
+
+
+class _Suppressor:
+    def __init__(
+        self,
+        people: People,
+        oracle: Oracle,
+        terms: Terms,
+        choose: Chooser,
+        record: Record | None,
+        progress: Progress | None,
+    ) -> None:
+        self._people = people
+        self._oracle = oracle
+        self._terms = terms
+        self._choose = choose
+        self._record = record
+        self._progress = progress
+        self._parts = terms.parts(people.domain)
+        self._decisions: list[Decision] = []
+
+    def proceedings(self) -> Proceedings:
+        known = self._ask(Total(), None)
+        if known is None:
+            return Proceedings(tuple(self._decisions), None, NO_SAFE_BINNING)
+        for axis, attribute in enumerate(self._people.domain.attributes):
+            limit = self._terms.bins.get(attribute)
+            known, parted = self._parted(known, axis) if limit is None else self._binned(known, axis, limit)
+            if not parted:
+                return Proceedings(tuple(self._decisions), known, NO_SAFE_BINNING)
+        for index in self._terms.order or itertools.product(*map(range, known.shape)):
+            known = self._ask(Cell(index), known) or known
+        # A cell that was left out may follow from those released after it: a mark in its place would protect nothing.
+        for left_out in [
+            d.question for d in self._decisions if isinstance(d.question, Cell) and not d.released
+        ]:
+            if implied_answer(known, left_out) is not None:
+                known = self._ask(left_out, known) or known
+        return Proceedings(tuple(self._decisions), known, TABLE)
+
+    def _parted(self, known: Known, axis: int) -> tuple[Known, bool]:
+        """Part every level of an attribute from the next; where one cannot be, there is no table."""
+        for level in range(1, self._people.shape[axis]):
+            parted = self._ask(Split(axis, level - 1, level), known)
+            if parted is None:
+                return known, False
+            known = parted
+        return known, True
+
+    def _binned(self, known: Known, axis: int, limit: int) -> tuple[Known, bool]:
+        """Part the heaviest group at its median, again and again; one that is not safely parted stays whole."""
+        whole: set[Range] = set()
+        while known.shape[axis] < limit and (split := next_split(known, axis, whole)) is not None:
+            parted = self._ask(split, known)
+            if parted is None:
+                whole.add(known.groups[axis][split.group])
+            else:
+                known = parted
+        return known, known.shape[axis] > 1 or not whole
+
+    def _ask(self, question: Total | Question, known: Known | None) -> Known | None:
+        """Decide whether a question is answered. Return what is known with the answer, or None without one."""
+        decision = self._decision(question, known)
+        # Recorded before anyone is asked: from here on it cannot be another.
+        self._decisions.append(decision)
+        if self._record is not None:
+            self._record(decision)
+        if self._progress is not None:
+            most = self._terms.questions(self._people.domain)
+            self._progress("deciding", min(len(self._decisions), most), most)
+        if not decision.released:
+            return None
+        value = decision.value
+        if value is None:
+            value = self._oracle.answer(asked_block(self._people, question, known))
+            self._decisions[-1] = replace(decision, value=value)
+        if known is None or isinstance(question, Total):
+            return Known.total(self._people, value)
+        return known.answered(question, value)
+
+    def _decision(self, question: Total | Question, known: Known | None) -> Decision:
+        labels = _labels(self._people.domain, question, known)
+        share = self._terms.share(self._parts)
+        if known is None or isinstance(question, Total):
+            return self._weighed(
+                Decision(question, labels, False, UNSAFE, None, share, "exact"), total_answers(self._people)
+            )
+        implied = implied_answer(known, question)
+        if implied is not None:
+            return Decision(question, labels, True, FOLLOWS, 0.0, share, "none", value=implied)
+        sampler = self._choose(known, question)
+        undecided = Decision(question, labels, False, UNSAFE, None, share, sampler.name)
+        draws = self._terms.draws(self._parts)
+        try:
+            answers = sampler.answers(known, question, draws=draws, coins=self._coins())
+        except NotCertified as refusal:
+            return replace(undecided, reason=f"{NOT_CERTIFIED}: {refusal}")
+        return self._weighed(undecided, answers)
+
+    def _weighed(self, undecided: Decision, answers: Answers) -> Decision:
+        """Return the decision that the answers lead to. SafeToSplit and the cell suppressor are the same here."""
+        most = float(self._terms.epsilon) + ROUNDING
+        draws = answers.draws
+        if draws is None and self._terms.rule == "sampled":
+            draws = self._terms.draws(self._parts)
+            unsafe: float = _unsafe_draws(answers, most, draws, self._coins())
+        else:
+            unsafe = answers.unsafe(most) if draws is None else round(answers.unsafe(most) * draws)
+        if draws is None:
+            limit = undecided.limit
+            # What the computation leaves out may all be unsafe.
+            safe = unsafe + answers.error <= limit
+        else:
+            limit = self._terms.allowed(self._parts)
+            safe = unsafe <= limit
+        return replace(
+            undecided,
+            released=safe,
+            reason=SAFE if safe else UNSAFE,
+            unsafe=unsafe,
+            limit=limit,
+            draws=draws,
+            error=answers.error,
+            diagnostics=answers.diagnostics,
+        )
+
+    def _coins(self) -> Coins:
+        return Coins(f"{self._terms.seed}, decision {len(self._decisions)}")
+
+
+def total_answers(people: People) -> Answers:
+    """Return the answers that the question for the total may get, before anything is known.
+
+    Totals that are too unlikely to matter are left out, and their probability is the `error`.
+    """
+    crowd = people.crowd(tuple((0, levels) for levels in people.shape))
+    weights = np.exp(crowd.log_weights)
+    low, high = np.flatnonzero(weights >= _UNLIKELY)[[0, -1]].tolist()
+    return Answers(
+        np.arange(low, high + 1),
+        weights[low : high + 1],
+        crowd.deviation(crowd.chances_between(low, high)),
+        error=float(weights[:low].sum() + weights[high + 1 :].sum()),
+    )
+
+
+def implied_answer(known: Known, question: Question) -> int | None:
+    """Return the only answer that agrees with what is known, where bounds show it, or None.
+
+    Such an answer is no news: giving it changes nobody's probability.
+
+    >>> people = People.of(Domain({"eye": "ab", "hair": "ab"}), [[5, 5], [5, 5]], 0.5)
+    >>> known = Known.table(people, (np.array([3, 6]), np.array([4, 5])), np.array([[1, np.nan], [np.nan, np.nan]]))
+    >>> implied_answer(known, Cell((1, 1)))
+    3
+    """
+    if isinstance(question, Cell):
+        narrow = known.tightened()
+        least, most = int(narrow.lower[question.index]), int(narrow.upper[question.index])
+    else:
+        total = int(known.sums[question.axis][question.group])
+        first, last = known.groups[question.axis][question.group]
+        inside = known.people.crowd(_slab(known.people, question.axis, (first, question.cut))).size
+        beyond = known.people.crowd(_slab(known.people, question.axis, (question.cut, last))).size
+        least, most = max(0, total - beyond), min(total, inside)
+    return least if least == most else None
+
+
+def asked_block(people: People, question: Total | Question, known: Known | None) -> Block:
+    """Return the block of cells that a question is about; of a split, its first part."""
+    if known is None or isinstance(question, Total):
+        return tuple((0, levels) for levels in people.shape)
+    if isinstance(question, Cell):
+        return tuple(groups[i] for groups, i in zip(known.groups, question.index, strict=True))
+    first, _ = known.groups[question.axis][question.group]
+    return _slab(people, question.axis, (first, question.cut))
+
+
+def grouped_domain(domain: Domain, groups: tuple[tuple[Range, ...], ...]) -> Domain:
+    """Return the domain whose levels are groups of levels."""
+    return Domain(
+        {
+            attribute: [joined_label(levels[slice(*group)]) for group in of_axis]
+            for attribute, levels, of_axis in zip(domain.attributes, domain.levels, groups, strict=True)
+        }
+    )
+
+
+def _slab(people: People, axis: int, levels: Range) -> Block:
+    return tuple(levels if other == axis else (0, number) for other, number in enumerate(people.shape))
+
+
+def _unsafe_draws(answers: Answers, epsilon: float, draws: int, coins: Coins) -> int:
+    """Return how many of some answers, drawn from their law with public coins, would be unsafe."""
+    steps = np.cumsum(answers.probability)
+    drawn = np.searchsorted(steps, coins.stream("answers").random(draws) * steps[-1], side="right")
+    return int((answers.deviation[np.minimum(drawn, steps.size - 1)] > epsilon).sum())
+
+
+def _labels(domain: Domain, question: Total | Question, known: Known | None) -> tuple[str, ...]:
+    if known is None or isinstance(question, Total):
+        return ()
+    if isinstance(question, Cell):
+        levels = zip(domain.levels, known.groups, question.index, strict=True)
+        return tuple(joined_label(of_axis[slice(*groups[i])]) for of_axis, groups, i in levels)
+    first, last = known.groups[question.axis][question.group]
+    names = domain.levels[question.axis]
+    return (
+        domain.attributes[question.axis],
+        joined_label(names[first : question.cut]),
+        joined_label(names[question.cut : last]),
+    )
