@@ -67,9 +67,10 @@ class Registry(Generic[Thing]):
             try:
                 thing = offered.load()
             except Exception as error:
+                package = offered.value.split(":")[0]
                 raise ExtensionError(
-                    f"the {self.kind} {offered.name!r} of the installed package {offered.value.split(':')[0]!r} cannot be "
-                    f"loaded: {type(error).__name__}. Repair or remove that package."
+                    f"the {self.kind} {offered.name!r} of the installed package {package!r} cannot be loaded: "
+                    f"{type(error).__name__}. Repair or remove that package."
                 ) from error
             self.register(offered.name, thing)
         return True
