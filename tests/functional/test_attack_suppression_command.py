@@ -93,9 +93,9 @@ def test_the_page_is_written_once_and_never_over_another(said, here):
     assert said("attack", "genes.csv", "--threshold", "5", "-o", "page.html").endswith("Wrote page.html")
     page = (here / "page.html").read_text()
     assert "If cells 2, 4 and 6 were sensitive" in page
-    assert "already there" in said("attack", "genes.csv", "-o", "page.html", code=2)
+    assert "already exists" in said("attack", "genes.csv", "-o", "page.html", code=2)
     assert (here / "page.html").read_text() == page
-    assert "its folder is not there" in said("attack", "genes.csv", "-o", "no/page.html", code=2)
+    assert "its folder does not exist" in said("attack", "genes.csv", "-o", "no/page.html", code=2)
 
 
 def test_what_tabulary_suppress_wrote_can_be_attacked(said, here):

@@ -85,9 +85,9 @@ def test_the_books_are_checked_against_releases_and_witnesses(folder, capsys):
     command = ["ledger", "check", "ledger.sqlite", "--against", "first", "second", "heads.txt"]
     assert run(command) == 0
     found = said(capsys)
-    assert "1 accounts, 2 entries; every page, chain and sum holds" in found
+    assert "1 accounts, 2 entries; every page, chain and sum is correct" in found
     for words in (
-        "first: the ledger holds account 'people' at 1",
+        "first: the ledger contains account 'people' with 1",
         "second: the ledger",
         "heads.txt: the ledger",
     ):
@@ -100,8 +100,9 @@ def test_the_books_are_checked_against_releases_and_witnesses(folder, capsys):
 def test_a_check_refuses_an_older_copy_and_names_who_knows_better(older, capsys, known):
     assert run(["ledger", "check", "ledger.sqlite", "--against", "first"]) == 0
     assert run(["ledger", "check", "ledger.sqlite", "--against", "first", "--against", known]) == 2
-    assert f"does not hold entry 2 of account 'people', which {known} knows: it is an older copy" in said(
-        capsys
+    assert (
+        f"does not contain entry 2 of account 'people', which {known} records. This ledger is an older copy"
+        in said(capsys)
     )
 
 
@@ -116,7 +117,7 @@ def test_a_ledger_in_postgresql_is_checked_in_the_same_way(database, tmp_path, c
         assert run(["ledger", "check", database, "--against", str(tmp_path / "out")]) == 0
     for known in ("out", "heads.txt"):
         assert run(["ledger", "check", database, "--against", str(tmp_path / known)]) == 2
-        assert "it is an older copy" in said(capsys)
+        assert "This ledger is an older copy" in said(capsys)
 
 
 def test_a_release_from_an_older_copy_is_refused_before_anything_is_measured_or_spent(older, capsys):
@@ -137,7 +138,7 @@ def test_a_release_from_an_older_copy_is_refused_before_anything_is_measured_or_
 )
 def test_every_command_that_pays_writes_to_the_witness_and_heeds_it(older, capsys, command):
     assert run([*command, *WITNESSED]) == 2
-    assert "it is an older copy" in said(capsys)
+    assert "This ledger is an older copy" in said(capsys)
     assert len(entries(older)) == 1
     assert run([*command, *PAID, "--witness", "another.txt"]) == 0
     assert (older / "another.txt").read_text().splitlines()[-1] == str(entries(older)[-1].head)
@@ -153,12 +154,12 @@ def test_a_plan_file_names_the_witness(folder, capsys):
     assert (folder / "heads.txt").read_text().splitlines()[-1] == str(entries(folder)[-1].head)
     put_back(folder)
     assert release("second") == 2
-    assert "it is an older copy" in said(capsys)
+    assert "This ledger is an older copy" in said(capsys)
 
 
 def test_a_witness_without_a_ledger_is_refused(folder, capsys):
     assert release("first", "--witness", "heads.txt") == 2
-    assert "--witness goes with a ledger" in said(capsys)
+    assert "--witness needs a ledger" in said(capsys)
     (folder / "plan.toml").write_text(PLAN + '[ledger]\nwitness = "heads.txt"\n')
     assert run(["plan", "plan.toml"]) == 2
     assert not (folder / "heads.txt").exists()

@@ -125,7 +125,7 @@ def _key(column: str, keys: RecordKeys) -> str:
 
 
 class _PlainReader:
-    """Codes that are already there, handed out in batches."""
+    """Codes that already exist, given out in batches."""
 
     def __init__(self, columns: Sequence[Codes]) -> None:
         self._columns = columns

@@ -1,4 +1,4 @@
-"""Exact counts on demand: each margin is counted once, and kept while there is room."""
+"""Exact counts on demand: each margin is counted once, and kept as long as there is room."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn, SupportsIndex
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from tabulary.confidential.counting import Progress
 
 MEMORY_BYTES = 256 * 1024 * 1024
-"""How many bytes of counts are kept, unless told otherwise: 33 million cells."""
+"""The default limit for the bytes of cached counts: 33 million cells."""
 
 _CELL_BYTES = 8
 
 
 class TallyCache:
-    """The exact counts of whatever margins are asked for, at most so many bytes of them at a time. Confidential.
+    """The exact counts of any requested margins, with a limit on their bytes in memory. Confidential.
 
-    A margin is counted once, however many threads ask for it together; one inside a margin that is held is summed from
-    it. What it prints is the domain, never a count, and it cannot be copied or pickled: `exact` is the one way in.
+    A margin is counted once, also if many threads ask for it at the same time; a margin inside a cached one is
+    summed from it. The printed form shows the domain, never a count. The cache cannot be copied or pickled: `exact`
+    is the only access.
 
     >>> import pyarrow
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
@@ -50,7 +51,7 @@ class TallyCache:
 
     @property
     def weights(self) -> Weights | None:
-        """The weights that are summed; None where every record counts one, and has a sensitivity of one."""
+        """The weights that are summed; None if every record counts one, with a sensitivity of one."""
         return self._records.weights
 
     @property
@@ -67,9 +68,9 @@ class TallyCache:
         return self._held.get(named, lambda: self._made(named))
 
     def prepare(self, margins: Iterable[Margin], *, progress: "Progress | None" = None) -> None:
-        """Count many margins at once: those that no held one contains, the first ones first, while there is room.
+        """Count many margins at once: those that no cached margin contains, in their order, as long as there is room.
 
-        Walking over the records once for all of them takes far less time than once for each.
+        One pass over the records for all margins takes far less time than one pass for each.
         """
         held = self._held.held()
         missing: list[Margin] = []
@@ -86,7 +87,7 @@ class TallyCache:
                 self._held.put(margin, tally.exact(margin))
 
     def close(self) -> None:
-        """Forget the counts; the records are closed by whoever opened them."""
+        """Forget the counts; the caller who opened the records closes them."""
         self._held.clear()
 
     def __repr__(self) -> str:
@@ -99,7 +100,7 @@ class TallyCache:
         raise TypeError("a TallyCache is confidential: it cannot be pickled or copied.")
 
     def _made(self, margin: Margin) -> NDArray[np.int64]:
-        """Return the counts, summed from the smallest table that is held and contains them, or counted."""
+        """Return the counts, summed from the smallest cached table that contains them, or counted."""
         own = set(margin)
         larger = [(other, cells) for other, cells in self._held.held().items() if own <= set(other)]
         if not larger:

@@ -49,7 +49,7 @@ class SQLiteStorage(Storage):
             path.open("xb").close()
         except FileExistsError:
             raise LedgerError(
-                f"{str(path)!r} is already there, and a ledger is never overwritten. Open it, or choose "
+                f"{str(path)!r} already exists, and a ledger is never overwritten. Open it, or choose "
                 f"another path. {UNSPENT}"
             ) from None
         except OSError as error:

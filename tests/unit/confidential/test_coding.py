@@ -173,8 +173,8 @@ def test_codes_are_wide_enough_for_the_levels(levels: int, text: bool) -> None:
         ({"mapping": [1]}, "gives each value"),
         ({"bins": "0, 15"}, "list of numbers"),
         ({"bins": 3}, "list of numbers"),
-        ({"unknown": "ignore"}, "`unknown` is"),
-        ({"unknown": None}, "`unknown` is"),
+        ({"unknown": "ignore"}, "`unknown` must be"),
+        ({"unknown": None}, "`unknown` must be"),
         ({"column": ""}, "named by text"),
         ({"column": 3}, "named by text"),
     ],
@@ -212,7 +212,7 @@ def test_codings_are_given_for_attributes_of_the_domain() -> None:
     table, domain = pa.table({"a": ["x"]}), Domain({"a": ["x"]})
     with pytest.raises(InvalidPlan, match="'b', which the domain does not have"):
         Records.from_arrow(table, domain, {"b": Coding()})
-    with pytest.raises(InvalidPlan, match="is a Coding, not dict"):
+    with pytest.raises(InvalidPlan, match="must be a Coding, not a dict"):
         Records.from_arrow(table, domain, {"a": {"unknown": "drop"}})
 
 

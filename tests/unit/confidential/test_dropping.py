@@ -22,7 +22,7 @@ from tabulary.workflows.perturbing import perturb
 
 DOMAIN = tb.Domain({"sex": ["F", "M"], "hiv": ["no", "yes"]})
 DROP = {"hiv": tb.Coding(unknown="drop")}
-PUBLIC = "takes the number of counted records for public"
+PUBLIC = "assumes that the number of counted records is public"
 MAY_DROP = Neighbours("replace", may_drop=True)
 
 
