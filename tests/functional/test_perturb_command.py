@@ -55,7 +55,7 @@ def test_the_table_stands_beside_its_guarantee(said):
     assert "e^ε = 4.49" in words
     assert guess_sentence(law.privacy()) in words
     assert "price of the bound: a count that was changed by the full 7" in words
-    assert f"standard error {law.variance() ** 0.5:.2f}; 95% lie within ±2" in words
+    assert f"standard error {law.variance() ** 0.5:.2f}; 95% are within ±2" in words
     assert "Unbiased" in words
     assert "uk-census is already published" in words
     assert "protects nobody" in words

@@ -1,4 +1,4 @@
-"""Where a ledger stands: the path of a file, or the address of a PostgreSQL database."""
+"""The place of a ledger: the path of a file, or the address of a PostgreSQL database."""
 
 import os
 
@@ -15,7 +15,7 @@ _FORM = "Write postgresql://user:password@host:port/database, with %40 for an @ 
 
 
 def address_of(where: Where) -> URL | None:
-    """Return the address that `where` is, or None where it is a path. No refusal repeats what may be a password.
+    """Return the address in `where`, or None if it is a path. No refusal repeats what may be a password.
 
     >>> address_of("ledger.sqlite") is None
     True
@@ -28,15 +28,16 @@ def address_of(where: Where) -> URL | None:
         return None
     if scheme != "postgresql":
         raise LedgerError(
-            f"a ledger is the path of a file or an address that begins with postgresql://, not {scheme}:. {_FORM}"
+            "a ledger is the path of a file, or an address that begins with postgresql://, not with "
+            f"{scheme}:. {_FORM}"
         )
     try:
         address = make_url(text)
     except (ArgumentError, ValueError):
         raise LedgerError(f"the address of the ledger cannot be read. {_FORM}") from None
-    # What comes after an @ in a password would be taken for the host, and shown.
+    # The part after an @ in a password would be read as the host, and printed.
     if "@" in f"{address.host}{address.database}":
-        raise LedgerError(f"the address of the ledger has an @ too many. {_FORM}")
+        raise LedgerError(f"the address of the ledger contains more than one @. {_FORM}")
     return address
 
 

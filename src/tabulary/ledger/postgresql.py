@@ -14,10 +14,10 @@ from tabulary.ledger import schema
 from tabulary.ledger.address import shown
 from tabulary.ledger.storage import UNSPENT, Storage, Structure
 
-# So that a debit notices within a minute that the server's machine is gone, where TCP alone may wait for hours.
+# So a debit notices within a minute that the server's machine is gone; TCP alone may wait for hours.
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
-# A debit thinks for milliseconds: whoever stops this long in the middle of one is gone, and must not keep the lock.
+# A debit takes milliseconds: a process that stops this long in the middle is gone, and must not keep the lock.
 _HUNG = "60s"
 
 _OPTIONS = {
@@ -43,7 +43,7 @@ FROM pg_rewrite r JOIN pg_class c ON c.oid = ev_class JOIN pg_namespace n ON n.o
 WHERE nspname = %(schema)s
 """
 
-# Names in definitions are then written in full, whatever the user's own path is.
+# Then definitions contain full names, with any search path of the user.
 _PLAIN_NAMES = "SET LOCAL search_path = pg_catalog"
 
 # A schema, a table, or the row that names one: another process was faster.
@@ -51,11 +51,11 @@ _TAKEN = ("42P06", "42P07", "23505")
 
 
 class PostgreSQLStorage(Storage):
-    """A schema of its own in a PostgreSQL database, whose server may restart under it.
+    """A separate schema in a PostgreSQL database, whose server may restart at any time.
 
-    A writing transaction locks the table of the founding record before its first look at the ledger, so that it
-    sees all that was committed before; its commit returns once the server's log is on the disk, whatever the
-    server's own setting is (synchronous_commit = on). Every transaction sees one moment (REPEATABLE READ).
+    A writing transaction locks the table of the founding record before it reads the ledger, so that it sees
+    everything that was committed before. Its commit returns when the server's log is on the disk, with any setting
+    of the server (synchronous_commit = on). Every transaction sees one moment (REPEATABLE READ).
     """
 
     kept_in = "database"
@@ -83,14 +83,14 @@ class PostgreSQLStorage(Storage):
             )
         except ModuleNotFoundError:
             raise MissingExtra(
-                "a ledger in PostgreSQL needs the package psycopg: pip install 'tabulary[serve]'"
+                "a ledger in PostgreSQL needs the package psycopg. Install it: pip install 'tabulary[serve]'"
             ) from None
         self._password = str(address.password or "")
         super().__init__(shown(address), engine, read_only=read_only, timeout=timeout)
 
     @contextmanager
     def founding(self) -> Iterator[Connection]:
-        """Yield a connection to new, empty tables in a schema of their own; an error takes all back."""
+        """Yield a connection to new, empty tables in their own schema; an error removes everything."""
         with self._transaction(self._writer) as connection:
             self._set_up(connection)
             self._refuse_other_encodings(connection)
@@ -116,7 +116,7 @@ class PostgreSQLStorage(Storage):
         return {row.name: row.columns for row in found}
 
     def _create_tables(self, connection: Connection) -> None:
-        # Whoever may use a schema that the administrator made need not have the right to make one.
+        # A user of a schema that the administrator made need not have the right to make one.
         known = connection.exec_driver_sql(
             "SELECT FROM pg_namespace WHERE nspname = %s", (schema.POSTGRESQL_SCHEMA,)
         )
@@ -146,8 +146,8 @@ class PostgreSQLStorage(Storage):
         encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
         if encoding != "UTF8":
             raise LedgerError(
-                f"the database of {self.name} is in {encoding} and cannot hold every name. Create it with "
-                f"ENCODING 'UTF8'. {UNSPENT}"
+                f"the database of {self.name} has the encoding {encoding} and cannot store every name. "
+                f"Create it with ENCODING 'UTF8'. {UNSPENT}"
             )
 
     def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
@@ -165,14 +165,14 @@ class PostgreSQLStorage(Storage):
                 return self._takes_no_writes()
             case _, "42501":
                 return LedgerError(
-                    f"the user may not use {self.name} in this way. {UNSPENT} Grant the rights on schema "
-                    f"{schema.POSTGRESQL_SCHEMA} and its tables."
+                    f"the user has no right to use {self.name} in this way. {UNSPENT} Grant the rights on "
+                    f"schema {schema.POSTGRESQL_SCHEMA} and its tables."
                 )
             case _, "42P01" | "3F000":
                 return self._missing()
             case "23", _:
-                return self._corrupt(f"does not take what should come next (SQLSTATE {code})")
-            # The statements are fixed and correct: what PostgreSQL cannot make of them is the database's fault.
+                return self._corrupt(f"does not accept the next entry (SQLSTATE {code})")
+            # The statements are fixed and correct: if PostgreSQL cannot run them, the database is at fault.
             case ("0A" | "22" | "42", _) | (_, "XX001" | "XX002"):
                 return self._corrupt(f"cannot be read (SQLSTATE {code})")
             case ("" | "08", _) | (_, "25P03" | "53300" | "57P01" | "57P02" | "57P03" | "57P05"):
@@ -183,13 +183,13 @@ class PostgreSQLStorage(Storage):
     def _out_of_reach(self, error: BaseException | None, *, committing: bool) -> LedgerError:
         if committing:
             problem = LedgerError(
-                f"the connection to {self.name} was lost in the middle of a commit. Nothing was measured; whether "
-                "the debit was kept can be seen in the ledger's entries once the server is back."
+                f"the connection to {self.name} was lost in the middle of a commit. Nothing was measured. "
+                "When the server is back, the ledger's entries show whether the debit was kept."
             )
         else:
             problem = LedgerError(
-                f"{self.name} cannot be reached, or its server stopped. {UNSPENT} Check that the server runs, and "
-                "that host, port, database, user and password are right; then try again."
+                f"{self.name} cannot be reached, or its server stopped. {UNSPENT} Check that the server "
+                "runs, and that host, port, database, user and password are right; then try again."
             )
         # The server's own words name users and hosts: they are for the terminal or the log, not for a reader.
         said = " ".join(str(error).split())
@@ -198,14 +198,14 @@ class PostgreSQLStorage(Storage):
 
     def _takes_no_writes(self) -> LedgerError:
         return LedgerError(
-            f"the server of {self.name} takes no writes: it is a replica, or read-only. {UNSPENT} "
-            "Give the address of the primary server."
+            f"the server of {self.name} accepts no writes: it is a replica, or read-only. {UNSPENT} Give "
+            "the address of the primary server."
         )
 
     def _missing(self) -> LedgerMissing:
         return LedgerMissing(
-            f"there is no ledger at {self.where!r}. {UNSPENT} Check the address; a new ledger would know of no "
-            "earlier spending."
+            f"there is no ledger at {self.where!r}. {UNSPENT} Check the address; a new ledger would not "
+            "know earlier spending."
         )
 
     def _taken(self) -> LedgerError:
@@ -216,5 +216,5 @@ class PostgreSQLStorage(Storage):
 
 
 def _code(error: BaseException | None) -> str:
-    # Without one, the error arose on this side: no connection could be made, or it broke.
+    # Without a code, the error came from this side: no connection could be made, or it broke.
     return getattr(error, "sqlstate", None) or ""

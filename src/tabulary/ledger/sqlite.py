@@ -19,8 +19,8 @@ from tabulary.ledger.storage import UNSPENT, Storage, Structure
 class SQLiteStorage(Storage):
     """An SQLite file with a write-ahead log.
 
-    A writing transaction begins with SQLite's write lock (BEGIN IMMEDIATE); its commit returns once the
-    write-ahead log is on the disk (synchronous=FULL).
+    A writing transaction begins with SQLite's write lock (BEGIN IMMEDIATE); its commit returns when the write-ahead
+    log is on the disk (synchronous=FULL).
     """
 
     kept_in = "file"
@@ -30,7 +30,7 @@ class SQLiteStorage(Storage):
 
     def __init__(self, path: Path, *, read_only: bool, timeout: float) -> None:
         self._path = path
-        # The address only names the dialect: the file is opened by _connect, which never creates one.
+        # The address only names the dialect: _connect opens the file, and never creates one.
         engine = create_engine("sqlite+pysqlite://", creator=self._connect, poolclass=QueuePool)
         event.listen(engine, "begin", _begin)
         super().__init__(str(path), engine, read_only=read_only, timeout=timeout)
@@ -38,14 +38,14 @@ class SQLiteStorage(Storage):
 
     @classmethod
     def claim(cls, path: Path, *, timeout: float) -> "SQLiteStorage":
-        """Return an empty file of one's own at `path`; refuse a path that is taken."""
+        """Return an empty new file at `path`; refuse a path that exists."""
         if leftover := _journals_beside(path):
             raise LedgerError(
-                f"there is a journal at {str(leftover[0])!r}: a ledger stood at {str(path)!r} and its file "
-                f"is gone. Restore it, or choose another path. {UNSPENT}"
+                f"there is a journal at {str(leftover[0])!r}: there was a ledger at {str(path)!r}, and its "
+                f"file is missing. Restore it, or choose another path. {UNSPENT}"
             )
         try:
-            # Exclusive, so that of two processes that create the same ledger one is refused.
+            # Exclusive, so that one of two processes that create the same ledger is refused.
             path.open("xb").close()
         except FileExistsError:
             raise LedgerError(
@@ -94,7 +94,7 @@ class SQLiteStorage(Storage):
             )
 
     def _begin(self, connection: Connection, *, writing: bool) -> None:
-        # Under the lock, or a debit could go to a file that no longer stands at the path.
+        # Under the lock; otherwise a debit could go to a file that is no longer at the path.
         if self._identify() != self._file:
             raise LedgerError(
                 f"{self.name} was replaced by another file while it was open. Open it again. {UNSPENT}"
@@ -109,8 +109,8 @@ class SQLiteStorage(Storage):
             locked_out = _primary_code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not locked_out or _journals_beside(self._path):
                 raise
-            # In a folder it may not write to, SQLite cannot set up a write-ahead log. With none there, no
-            # entry is outside the file and the file can be read as it stands.
+            # In a read-only folder, SQLite cannot make a write-ahead log. If there is none, the file contains every
+            # entry and can be read directly.
             return self._open("immutable=1")
 
     def _open(self, parameters: str) -> sqlite3.Connection:
@@ -136,8 +136,8 @@ class SQLiteStorage(Storage):
             status = self._path.stat()
         except FileNotFoundError:
             raise LedgerMissing(
-                f"there is no ledger at {self.where!r}. {UNSPENT} Check the path; a new ledger would "
-                "know of no earlier spending."
+                f"there is no ledger at {self.where!r}. {UNSPENT} Check the path; a new ledger would not "
+                "know earlier spending."
             ) from None
         except OSError as error:
             raise LedgerError(f"{self.name} cannot be reached: {error.strerror}. {UNSPENT}") from None
@@ -151,18 +151,18 @@ class SQLiteStorage(Storage):
         except sqlite3.Error as error:
             raise self._translate(error, committing=committing) from None
         except UnicodeDecodeError:
-            # SQLite quotes the file in its own messages, and a damaged file holds no text.
+            # SQLite quotes the file in its own messages, and the content of a damaged file is not text.
             raise self._corrupt("cannot be read") from None
 
     def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
         match _primary_code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return self._busy()
-            # The statements are fixed and correct: what SQLite cannot make of them is the file's fault.
+            # The statements are fixed and correct: if SQLite cannot run them, the file is at fault.
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
                 return self._corrupt(f"cannot be read ({error})")
             case sqlite3.SQLITE_CONSTRAINT:
-                return self._corrupt(f"does not take what should come next ({error})")
+                return self._corrupt(f"does not accept the next entry ({error})")
             case sqlite3.SQLITE_FULL:
                 return LedgerError(f"the disk of {self.name} is full. {UNSPENT} Free some space, try again.")
             case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
@@ -173,15 +173,15 @@ class SQLiteStorage(Storage):
             case sqlite3.SQLITE_IOERR:
                 # A commit whose flush failed may still be found on the disk after a restart.
                 return LedgerError(
-                    f"the disk of {self.name} failed ({error}). Nothing was measured; whether the debit was "
-                    "kept can be seen in the ledger's entries once the disk is well."
+                    f"the disk of {self.name} failed ({error}). Nothing was measured. When the disk works "
+                    "again, the ledger's entries show whether the debit was kept."
                 )
             case _:
                 return LedgerError(f"{self.name} could not be used ({error}). {UNSPENT}")
 
 
 def _journals_beside(path: Path) -> list[Path]:
-    # Those hold transactions that are not yet in the file itself.
+    # These may contain transactions that are not yet in the file itself.
     beside = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
     return [journal for journal in beside if journal.is_file() and journal.stat().st_size > 0]
 
@@ -192,8 +192,8 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 
 def _primary_code(error: BaseException | None) -> int:
-    # The low byte says what went wrong, the rest where in SQLite it arose. Without a code, it was Python that
-    # could not make sense of what SQLite read from the file.
+    # The low byte says what went wrong, the rest where in SQLite. Without a code, Python could not understand what
+    # SQLite read from the file.
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
     return code & 0xFF
 

@@ -1,4 +1,4 @@
-"""Where a ledger is kept: durable, serialised transactions, and errors written for the reader.
+"""The storage of a ledger: durable, serialised transactions, and errors written for the reader.
 
 `SQLiteStorage` and `PostgreSQLStorage` are the two kinds.
 """
@@ -19,14 +19,12 @@ from tabulary.ledger.chain import Behind, Unsound
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
-_NEWEST_COPY = (
-    "Put the newest copy back. If that is lost, stop: what was spent since is missing from this one."
-)
+_NEWEST_COPY = "Restore the newest copy. If that is lost, stop: this copy does not know what was spent since."
 
 
 @dataclass(frozen=True)
 class Structure:
-    """What a database holds besides rows: the columns of each table, and the guards that keep them append-only."""
+    """The structure of a database: the columns of each table, and the guards that keep them append-only."""
 
     tables: Mapping[str, list[str]]
     guards: Mapping[str, str]
@@ -35,12 +33,12 @@ class Structure:
 class Storage(ABC):
     """The open database of a ledger, shared by the threads of one process.
 
-    A writing transaction takes the lock of the ledger's writers before it reads, so that what it read still
-    holds when it writes; its commit returns once the entry is on the disk. `where` may be shown to anyone.
+    A writing transaction takes the write lock of the ledger before it reads, so that what it read is still true
+    when it writes. Its commit returns when the entry is on the disk. `where` may be shown to anyone.
     """
 
     kept_in: str
-    """What a ledger of this kind is, in a sentence: a file, a database."""
+    """The kind of place in a sentence: a file, a database."""
 
     reading_options: Mapping[str, Any]
     writing_options: Mapping[str, Any]
@@ -64,12 +62,12 @@ class Storage(ABC):
 
     @abstractmethod
     def structure(self, connection: Connection) -> Structure:
-        """Return what the database holds; refuse one that is damaged."""
+        """Return the structure of the database; refuse a damaged one."""
 
     def close(self) -> None:
         """Close every connection. A second call does nothing."""
         self._closed = True
-        # Another process's connections are not ours to close: neither locks nor sessions survive a fork.
+        # Another process must close its own connections: neither locks nor sessions survive a fork.
         self._engine.dispose(close=os.getpid() == self._process)
 
     @contextmanager
@@ -81,7 +79,7 @@ class Storage(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield a connection that alone may write; leaving the block commits, an error takes all back."""
+        """Yield the only connection that may write; leaving the block commits, an error undoes everything."""
         if self.read_only:
             raise LedgerError(f"{self.name} was opened read-only. Open it for writing. {UNSPENT}")
         with self._transaction(self._writer) as connection:
@@ -99,14 +97,14 @@ class Storage(ABC):
 
     @abstractmethod
     def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
-        """Return what an error of the database means; when `committing`, the debit may have been kept."""
+        """Return what an error of the database means; if `committing`, the debit may have been kept."""
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
         self._refuse_stray_use()
         with self._translated(), engine.connect() as connection, connection.begin() as transaction:
             yield connection
-            # What fails from here on may have been kept all the same.
+            # If something fails from here on, the debit may have been kept.
             with self._translated(committing=True):
                 transaction.commit()
 
@@ -135,8 +133,8 @@ class Storage(ABC):
 
     def _corrupt(self, reason: str) -> LedgerCorrupt:
         return LedgerCorrupt(
-            f"{self.name} {reason}. {UNSPENT} Keep the {self.kept_in} for inquiry, restore the newest sound copy, "
-            "and debit every release made since that copy."
+            f"{self.name} {reason}. {UNSPENT} Keep the {self.kept_in} for inquiry, restore the newest sound "
+            "copy, and debit every release that was made after that copy."
         )
 
     def _busy(self) -> LedgerBusy:

@@ -321,7 +321,7 @@ def test_a_column_name_is_taken_literally() -> None:
 
 @pytest.mark.parametrize("source", [Records.from_arrow, Records.from_pandas, Records.from_polars])
 def test_a_source_of_another_kind_is_refused(source: Callable[..., Records]) -> None:
-    with pytest.raises(UnreadableSource, match="not dict"):
+    with pytest.raises(UnreadableSource, match="not a dict"):
         source(ROWS, DOMAIN)
 
 

@@ -101,8 +101,8 @@ def test_what_a_source_prints_has_no_user_no_password_and_no_options(monkeypatch
     ("place", "table", "engine", "said"),
     [
         ("people.csv", "people", None, "Leave `table` out"),
-        ("people.csv", None, "spark", "'compiled', 'duckdb', not 'spark'"),
-        ("people.csv", None, "", "'compiled', 'duckdb', not ''"),
+        ("people.csv", None, "spark", "'compiled', 'duckdb', not by 'spark'"),
+        ("people.csv", None, "", "'compiled', 'duckdb', not by ''"),
         (ADDRESS, None, None, "needs the name of a `table`"),
         (ADDRESS, "", None, "needs the name of a `table`"),
         (ADDRESS, "people", "duckdb", "is for files"),

@@ -94,7 +94,7 @@ def test_weights_are_exact_equal_and_frozen() -> None:
 
 @pytest.mark.parametrize("column", ["", None, 3])
 def test_a_column_of_weights_is_named_by_text(column: Any) -> None:
-    with pytest.raises(InvalidPlan, match="named by text"):
+    with pytest.raises(InvalidPlan, match="must be text"):
         Weights(column, 1, unit=1)
 
 
@@ -552,7 +552,7 @@ def test_the_warning_is_the_same_whichever_and_however_many_weights_are_clipped(
     (text,) = said
     # The one digit is the public maximum.
     assert re.findall(r"\d", text) == ["4"]
-    assert "For the custodian only" in text
+    assert "for the custodian only" in text
 
 
 def test_the_warning_points_at_the_line_that_opened_the_records() -> None:

@@ -33,7 +33,7 @@ def test_creating_over_anything_is_refused_and_leaves_it_alone(tmp_path):
 
 def test_creating_beside_the_journal_of_a_lost_ledger_is_refused(path):
     path.with_name(path.name + "-wal").write_bytes(b"entries of the lost ledger")
-    with pytest.raises(LedgerError, match="its file is gone"):
+    with pytest.raises(LedgerError, match="its file is missing"):
         Ledger.create(path)
     assert not path.exists()
 

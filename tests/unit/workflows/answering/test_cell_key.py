@@ -147,7 +147,7 @@ def test_what_could_not_answer_every_table_is_refused_when_it_is_opened():
         opened(records, secret=b"short")
     with pytest.raises(InvalidPlan, match="256 keys and the ptable 16"):
         opened(records, wide_ptable(16, 1))
-    with pytest.raises(InvalidPlan, match="smallest count"):
+    with pytest.raises(InvalidPlan, match="smallest published count"):
         opened(records, minimum=-1)
     with pytest.raises(InvalidPlan, match="different domains"):
         opened(records, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))

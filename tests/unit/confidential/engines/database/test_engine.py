@@ -773,7 +773,7 @@ def test_one_tally_asks_for_few_super_margins_not_for_every_margin(postgres_data
         ("postgresql://{user}@127.0.0.1:{port}/shared", "needs a password"),
         ("postgresql://{user}:{password}@127.0.0.1:{port}/nowhere", "there is no such database"),
         ("postgresql://{user}:{password}@127.0.0.1:{free}/shared", "no server listens there"),
-        ("postgresql://{user}:{password}@no-such-host.invalid:5432/shared", "no host of that name"),
+        ("postgresql://{user}:{password}@no-such-host.invalid:5432/shared", "this host name is unknown"),
         ("postgresql://{user}:{password}@/shared?host=/nowhere", "no server listens there"),
         ("postgresql://{user}:{password}@127.0.0.1:{port}/shared?sslmode=require", "agree about SSL"),
     ],
