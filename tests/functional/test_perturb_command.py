@@ -322,7 +322,7 @@ def test_a_bound_is_paid_for_with_a_delta_that_the_file_allows(said, custody):
     [
         (PLAN, ("--bound", "6"), "with --bound 6 these tables have δ", "choose a larger bound"),
         (PLAN.replace("epsilon", "rho"), (), "[privacy] rho", "need `epsilon`"),
-        (PLAN.replace("epsilon", "contribution = 2\nepsilon"), (), "one record a person", "use tb.plan"),
+        (PLAN.replace("epsilon", "contribution = 2\nepsilon"), (), "one record per person", "use tb.plan"),
         (PLAN, ("--family", "normal"), "needs --bound", "--bound 10"),
         (PLAN, ("--family", "hellinger"), "--family hellinger", "laplace or normal"),
         (PLAN, ("--additive", "--minimum", "0"), "contradict each other", "Keep negative counts"),

@@ -167,7 +167,7 @@ def test_a_file_that_is_no_whole_table_is_refused_with_the_reason(written, text,
 
 
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path, written):
-    with pytest.raises(UnreadableSource, match="not there"):
+    with pytest.raises(UnreadableSource, match="does not exist"):
         PTable.from_csv(tmp_path / "absent.csv")
     with pytest.raises(UnreadableSource, match="not UTF-8"):
         PTable.from_csv(written("pcv,ckey,pvalue\né,0,0\n", "latin-1"))

@@ -196,7 +196,10 @@ def test_a_count_above_the_last_row_is_refused_without_the_count_or_the_cell():
 
 
 def test_keys_and_ptable_must_have_the_same_modulus():
-    with read(some_records()) as records, pytest.raises(InvalidPlan, match="256 keys and the ptable 4096"):
+    with (
+        read(some_records()) as records,
+        pytest.raises(InvalidPlan, match="256 keys and the ptable has 4096"),
+    ):
         perturb(records, ["sex"], wide_ptable(4096))
 
 

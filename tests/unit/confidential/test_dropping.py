@@ -126,7 +126,7 @@ def test_a_synthesizer_buys_the_number_of_people_where_records_may_be_dropped():
 
 
 def test_the_toolbox_refuses_a_relation_in_which_the_number_of_values_is_confidential():
-    with pytest.raises(InvalidPrivacy, match="take the number of values for public"):
+    with pytest.raises(InvalidPrivacy, match="assume that the number of values is public"):
         tb.toolbox.count([True], privacy=tb.PureDP(1), neighbours=MAY_DROP)
 
 

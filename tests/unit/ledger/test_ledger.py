@@ -81,7 +81,7 @@ def test_an_unknown_account_is_missing_and_the_known_ones_are_named(ledger):
 
 
 def test_the_budget_of_an_account_cannot_be_raised_by_opening_it_again(ledger, census):
-    with pytest.raises(LedgerError, match="stands for good"):
+    with pytest.raises(LedgerError, match="its budget never changes"):
         ledger.create_account("census", PureDP(100), Neighbours())
     assert ledger.account("census") == census
 

@@ -145,7 +145,7 @@ def test_a_user_who_may_not_make_a_schema_founds_no_ledger(database):
 def test_a_database_that_cannot_hold_every_name_takes_no_ledger(postgres_server):
     with postgres_server.connect() as connection:
         connection.execute("CREATE DATABASE narrow ENCODING 'LATIN1' TEMPLATE template0")
-    with pytest.raises(LedgerError, match=f"is in LATIN1 .* {UNSPENT}"):
+    with pytest.raises(LedgerError, match=f"has the encoding LATIN1 .* {UNSPENT}"):
         Ledger.create(postgres_server.address("narrow"))
 
 
@@ -225,7 +225,7 @@ MEANINGS = {
     "disk_full": (LedgerError, f"the disk of the ledger .* is full. {UNSPENT} Free some space"),
     "serialization_failure": (LedgerBusy, f"at the same moment. {UNSPENT} Try again"),
     "deadlock_detected": (LedgerBusy, f"at the same moment. {UNSPENT} Try again"),
-    "read_only_sql_transaction": (LedgerError, f"takes no writes.* {UNSPENT}"),
+    "read_only_sql_transaction": (LedgerError, f"accepts no writes.* {UNSPENT}"),
     "check_violation": (LedgerCorrupt, rf"does not accept the next entry \(SQLSTATE 23514\). {UNSPENT}"),
     "data_corrupted": (LedgerCorrupt, rf"cannot be read \(SQLSTATE XX001\). {UNSPENT}"),
     "query_canceled": (LedgerError, rf"could not be used \(SQLSTATE 57014\). {UNSPENT}"),

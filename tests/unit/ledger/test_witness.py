@@ -128,7 +128,7 @@ def test_a_witness_that_cannot_be_written_stops_the_measurement_and_says_that_th
         with monkeypatch.context() as broken:
             broken.setattr(WitnessFile, "note", refuse)
             with pytest.raises(
-                LedgerError, match="Nothing was measured, but entry 5 of account 'census' stands"
+                LedgerError, match="Nothing was measured, but entry 5 of account 'census' is in the ledger"
             ):
                 census.debit(PureDP("1/8"), Neighbours(), purpose="sex", plan_digest="5f", once=True)
             assert census.head().entries == 5

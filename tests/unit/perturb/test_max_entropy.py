@@ -496,7 +496,7 @@ def test_the_range_is_the_one_asked_for_even_where_its_ends_are_never_reached():
         ((2, 5), {"pstay": "1/20", "mono": True}, "has mean 0, pstay 0.05, falls .* leave out pstay or mono"),
         ((2, 5), {"pstay": "1/20", "mono": True, "at_most": True}, "leave out pstay or mono"),
         ((1, 5), {"nonnegative": True, "js": 2, "at_most": True}, "between 2 and 5"),
-        (("1e-30", 5), {}, "farther inside"),
+        (("1e-30", 5), {}, "further inside"),
     ],
 )
 def test_what_cannot_be_is_refused_and_the_message_says_what_could(arguments, kinds, words):

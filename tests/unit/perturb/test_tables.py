@@ -110,7 +110,7 @@ def test_a_margin_that_is_not_in_the_list_is_added_up_from_the_best_table():
     assert tables.standard_deviation(()) == pytest.approx(one * math.sqrt(3))
     with pytest.raises(InvalidWorkload, match="no table"):
         Tables(PEOPLE, "[sex]", epsilon=1).standard_deviation("age")
-    with pytest.raises(InvalidWorkload, match="no margin"):
+    with pytest.raises(InvalidWorkload, match="not a margin"):
         tables.standard_deviation("sex", source="job")
 
 
@@ -221,14 +221,19 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
         (LIST, {}, InvalidPlan, "as epsilon, for the whole list, or as epsilons"),
         (LIST, {"epsilon": 1, "epsilons": {}}, InvalidPlan, "as epsilon, for the whole list, or as epsilons"),
         (LIST, {"epsilon": 0}, InvalidPrivacy, "epsilon must be positive"),
-        (LIST, {"epsilons": {"job": 1}}, InvalidPlan, "no ε is given for"),
+        (LIST, {"epsilons": {"job": 1}}, InvalidPlan, "there is no ε for"),
         ("[job]", {"epsilons": {"job": 1, "age": 1}}, InvalidPlan, "which is not in the list"),
         ("[job]", {"epsilons": {"nothing": 1}}, PublicError, "no attribute 'nothing'"),
         ("[job]", {"epsilons": {"job": 0}}, InvalidPrivacy, "epsilon must be positive"),
         ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidPlan, "a bound is given for"),
         ("[job]", {"epsilon": 1, "bound": 0}, InvalidNoise, "The bound of a noise must be a positive"),
         ("[job]", {"epsilon": 1, "family": Normal}, InvalidNoise, "needs a bound"),
-        ("[job]", {"epsilon": 1, "family": PerturbedTable}, InvalidNoise, "families of a list of tables are"),
+        (
+            "[job]",
+            {"epsilon": 1, "family": PerturbedTable},
+            InvalidNoise,
+            "family of a list of tables must be",
+        ),
         ("[job]", {"epsilon": 1, "sensitivity": 0}, InvalidNoise, "The sensitivity of a count"),
         ("[job]", {"epsilon": 1, "sensitivity": 1.5}, InvalidNoise, "The sensitivity of a count"),
         ("[job]", {"epsilon": 1, "unit": 0}, InvalidPlan, "the unit of the weights"),
@@ -237,17 +242,17 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
             "[job]",
             {"epsilon": 1, "neighbours": tb.Neighbours("replace", 2)},
             InvalidPlan,
-            "one record a person",
+            "one record per person",
         ),
         (
             "[job]",
             {"epsilon": 1, "neighbours": tb.Neighbours("replace", sensitive=("job",))},
             InvalidPlan,
-            "one record a person",
+            "one record per person",
         ),
         ("[job][]", {"epsilon": 1, "neighbours": "replace"}, InvalidPlan, "nobody can change the table"),
         ("[job][job]", {"epsilon": 1}, InvalidWorkload, "twice"),
-        (3, {"epsilon": 1}, InvalidWorkload, "the tables are text"),
+        (3, {"epsilon": 1}, InvalidWorkload, "the tables must be text"),
         (
             tb.Workload.parse("[A]", tb.datasets.load("rochdale").domain),
             {"epsilon": 1},

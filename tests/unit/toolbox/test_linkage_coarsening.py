@@ -109,11 +109,11 @@ def test_a_number_without_a_bin_is_refused_without_being_told(value, reason):
     [
         ({}, InvalidPlan, "columns to coarsen are a list of names"),
         ({"bins": {"age": [0]}, "prefixes": {"age": 3}}, InvalidPlan, "has bins and a prefix"),
-        ({"prefixes": {"zip": -1}}, InvalidPlan, "the prefix of 'zip' is a number of characters"),
-        ({"prefixes": {"zip": True}}, InvalidPlan, "the prefix of 'zip' is a number of characters"),
+        ({"prefixes": {"zip": -1}}, InvalidPlan, "the prefix of 'zip' must be a number of characters"),
+        ({"prefixes": {"zip": True}}, InvalidPlan, "the prefix of 'zip' must be a number of characters"),
         ({"bins": {"age": []}}, InvalidDomain, "at least one number and rise strictly"),
         ({"bins": {"age": [5, 5]}}, InvalidDomain, "at least one number and rise strictly"),
-        ({"bins": {"zip": [0, 50]}}, InvalidColumn, "'zip' holds no numbers"),
+        ({"bins": {"zip": [0, 50]}}, InvalidColumn, "'zip' has no numbers"),
         ({"bins": {"height": [0, 50]}}, InvalidColumn, "no column 'height'"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_coarsening_that_cannot_be_is_refused(options, error, reason):
         ("name", InvalidPlan, "columns to redact are a list of names"),
         ([], InvalidPlan, "columns to redact are a list of names"),
         (["job"], InvalidColumn, "no column 'job' to redact"),
-        (list(PEOPLE), InvalidPlan, "nothing would be left of the records"),
+        (list(PEOPLE), InvalidPlan, "would have no column left"),
     ],
 )
 def test_a_redaction_that_cannot_be_is_refused(columns, error, reason):

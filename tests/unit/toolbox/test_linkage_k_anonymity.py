@@ -221,7 +221,7 @@ def _findings():
 @pytest.mark.parametrize("found", _findings(), ids=repr)
 def test_every_verdict_says_plainly_that_it_is_no_guarantee(found):
     assert found.verdict.startswith(found.finding)
-    assert "This is no guarantee." in found.verdict
+    assert "This is not a guarantee." in found.verdict
     assert found.verdict.count("no guarantee") == 1
     assert "differential privacy" in found.verdict
 

@@ -156,7 +156,7 @@ def test_a_single_candidate_is_chosen_and_nothing_is_lost():
     ("candidates", "utilities", "options", "error", "says"),
     [
         ([], [], {}, InvalidPlan, "no candidate"),
-        ("ab", [1], {}, InvalidPlan, "as many utilities"),
+        ("ab", [1], {}, InvalidPlan, "candidates need"),
         ("ab", [1, 98.7654], {}, InvalidPlan, "whole numbers or fractions"),
         ("ab", [1, float("nan")], {}, InvalidPlan, "whole numbers or fractions"),
         ("ab", [1, True], {}, InvalidPlan, "whole numbers or fractions"),

@@ -224,7 +224,7 @@ def test_a_count_of_anything_but_truth_values_is_refused(flags):
 
 
 def test_one_value_has_no_deviation_of_its_own():
-    with pytest.raises(InvalidColumn, match="fewer than two values"):
+    with pytest.raises(InvalidColumn, match="at least two values"):
         standard_deviation([3], Bounds(0, 5), privacy=ONE, neighbours="replace")
 
 
