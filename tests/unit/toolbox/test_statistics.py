@@ -237,7 +237,7 @@ def test_no_record_and_one_are_neighbours_and_both_are_measured(statistic):
     assert low <= high
 
 
-@pytest.mark.parametrize(("statistic", "says"), [(mean, "no mean"), (standard_deviation, "fewer than two")])
+@pytest.mark.parametrize(("statistic", "says"), [(mean, "a mean needs"), (standard_deviation, "at least two values")])
 def test_where_the_number_of_records_is_public_a_ratio_of_none_is_refused(statistic, says):
     with pytest.raises(InvalidColumn, match=says):
         statistic([], Bounds(0, 1), privacy=ONE, neighbours="replace")
