@@ -13,7 +13,7 @@ from tabulary.cli.options import assigned, check_together, given_options, option
 from tabulary.cli.suppress_classical import ClassicalRules, Cost, suppress_classically
 from tabulary.cli.suppress_input import Asked, Prior
 from tabulary.cli.suppressed import new_folder, print_suppressed, say_written
-from tabulary.errors import InvalidPlan, ReleaseDamaged
+from tabulary.errors import InvalidArgument, ReleaseDamaged
 
 if TYPE_CHECKING:
     from tabulary.suppress.simulatable_method.advice import Advice
@@ -151,7 +151,7 @@ def suppress(
     if dataset is not None:
         _check_dataset(given)
     elif file is None:
-        raise InvalidPlan(f"name a file, or a published table with --dataset hair-eye-gene. {_STATE}")
+        raise InvalidArgument(f"name a file, or a published table with --dataset hair-eye-gene. {_STATE}")
     asked = Asked(
         file, dataset, tuple(by or ()), _levels(levels), people, count, persons, private, "people" in given
     )
@@ -171,7 +171,7 @@ def suppress(
 def _check_dataset(given: set[str]) -> None:
     alien = sorted(given & (_INPUT | {"count", "private", "value", "probability"}))
     if alien:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--dataset brings its people, counts and prior with it, so {option_name(alien[0], _NAMES)} has no "
             f"meaning. {_STATE}"
         )
@@ -284,7 +284,7 @@ def _replay(folder: Path) -> None:
 
     table = read_table(folder).table
     if not isinstance(table, SimulatableTable):
-        raise InvalidPlan(f"{folder} holds no decisions: it was not made by simulatable suppression.")
+        raise InvalidArgument(f"{folder} holds no decisions: it was not made by simulatable suppression.")
     with progress_bar() as progress:
         found = replay(table, progress=progress)
     if found.difference is not None:

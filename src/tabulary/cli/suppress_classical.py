@@ -16,7 +16,7 @@ from tabulary.cli.suppress_input import Asked
 from tabulary.cli.suppressed import cells_only, new_folder, print_suppressed, say_written
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.suppress.pages.grid import Entry
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ class ClassicalRules:
         options = {"--dominance": self.dominance, "--p-percent": self.p_percent}
         amounts = [name for name, given in options.items() if given is not None]
         if not amounts and self.threshold is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"--classical needs a rule: --threshold 5, --dominance 1,75 or --p-percent 10. {_STATE}"
             )
         if amounts and self.value is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"{amounts[0]} looks at single contributions: name their column with --value, in a file with one row "
                 f"for each contributor. {_STATE}"
             )
@@ -127,7 +127,7 @@ def _read(asked: Asked, value: str | None) -> "tuple[Table, NDArray[np.int64] | 
 
     if value is not None:
         if asked.persons or asked.private is not None or asked.names_people:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "--value is for a file with one row for each contributor: leave --persons, --private and --people "
                 f"out. {_STATE}"
             )
@@ -163,7 +163,7 @@ def _pair(text: str) -> tuple[int, float]:
     try:
         return int(number), float(share)
     except ValueError:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--dominance {text}: write n,k, such as 1,75: the n largest, and k percent. {_STATE}"
         ) from None
 

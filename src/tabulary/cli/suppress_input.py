@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tabulary import datasets
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.suppress.samplers.people import People
 from tabulary.workflows.suppressing import (
     Groups,
@@ -39,7 +39,9 @@ class Asked:
     def source(self) -> Source:
         """Return the file and its attributes."""
         if self.file is None:
-            raise InvalidPlan(f"this needs a file; a published dataset has no single contributions. {_STATE}")
+            raise InvalidArgument(
+                f"this needs a file; a published dataset has no single contributions. {_STATE}"
+            )
         return Source(self.file, self.by, self.levels)
 
     def groups(self, *, private: bool, probability: str | None) -> Groups:
@@ -48,11 +50,13 @@ class Asked:
             return published_groups(datasets.describe(self.dataset))
         if not self.persons:
             if self.private is not None:
-                raise InvalidPlan(f"--private goes with --persons; a row for a cell has --count. {_STATE}")
+                raise InvalidArgument(
+                    f"--private goes with --persons; a row for a cell has --count. {_STATE}"
+                )
             count = self.count if private else None
             return read_cells(self.source(), people=self.people, count=count, probability=probability)
         if private and self.private is None:
-            raise InvalidPlan(f"--persons needs --private, the column of the private attribute. {_STATE}")
+            raise InvalidArgument(f"--persons needs --private, the column of the private attribute. {_STATE}")
         return read_persons(self.source(), private=self.private if private else None, probability=probability)
 
 
@@ -65,7 +69,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         if self.text is not None and self.past:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the prior is given by --probability or fitted from --past, not both. {_STATE}"
             )
 
@@ -82,7 +86,7 @@ class Prior:
         if self._number is not None:
             return People.of(groups.domain, groups.people, self._number)
         if groups.probability is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "the prior is missing: how likely it is that someone has the private attribute. Give --probability "
                 "0.4, or the column that holds it, or fit it with --past from tables published before. Nothing was "
                 "released."
