@@ -10,7 +10,7 @@ from tabulary.confidential.coding import Coding
 from tabulary.core.domain import Domain, bin_labels
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
-from tabulary.errors import InvalidSettings, TabularyError, listed
+from tabulary.errors import InvalidArgument, InvalidSettings, TabularyError, listed
 
 T = TypeVar("T")
 
@@ -151,7 +151,8 @@ def located(place: str, build: Callable[[], T]) -> T:
     except TabularyError as problem:
         # A section's own errors name it already.
         said = str(problem)
-        raise type(problem)(said if said.startswith(place) else f"{place}: {said}") from None
+        kind = InvalidSettings if isinstance(problem, InvalidArgument) else type(problem)
+        raise kind(said if said.startswith(place) else f"{place}: {said}") from None
 
 
 def _kind(kind: Any) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.errors import (
+    DifferentDomains,
     InvalidArgument,
     InvalidNoise,
     InvalidPrivacy,
@@ -208,7 +209,7 @@ def test_the_data_may_be_every_table_by_itself():
 
 def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
     tables = Tables(PEOPLE, LIST, epsilon=1)
-    with pytest.raises(InvalidTable, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         tables.apply(tb.datasets.load("rochdale"))
     for counts in (COUNTS + 0.5, COUNTS - 1):
         with pytest.raises(InvalidTable, match="whole numbers, none of them negative"):

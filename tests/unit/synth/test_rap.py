@@ -21,6 +21,8 @@ from tabulary.errors import (
     MissingExtra,
     ReleaseError,
     TooManyCells,
+    UnusableCheckpoint,
+    WeightedRecords,
 )
 from tabulary.ledger import Ledger
 from tabulary.noise import DiscreteGaussian, ExactSampler
@@ -398,7 +400,7 @@ def test_another_runs_checkpoint_is_refused(jax, tmp_path):
     path = tmp_path / "run.npz"
     run(path, None, CountingSampler())
     sampler = CountingSampler()
-    with pytest.raises(InvalidArgument, match="asked for something else"):
+    with pytest.raises(UnusableCheckpoint, match="asked for something else"):
         rap(TABLE, PAIRS, tb.ApproxDP(2, 1e-6), checkpoint=path, sampler=sampler, **ADAPTIVE)
     assert sampler.asked == []
 
@@ -409,7 +411,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_measured(jax, tmp_pa
     run(path, None, CountingSampler())
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
     sampler = CountingSampler()
-    with pytest.raises(InvalidArgument, match="not a checkpoint of RAP, or it is damaged"):
+    with pytest.raises(UnusableCheckpoint, match="not a checkpoint of RAP, or it is damaged"):
         run(path, None, sampler)
     assert sampler.asked == []
 
@@ -425,7 +427,7 @@ def test_a_checkpoint_that_cannot_be_written_is_found_before_the_debit(jax, acco
 def test_two_processes_do_not_go_on_from_one_checkpoint(jax, tmp_path):
     path = tmp_path / "run.npz"
     sampler = CountingSampler()
-    with Checkpoint(path).alone(), pytest.raises(InvalidArgument, match="another process is at work"):
+    with Checkpoint(path).alone(), pytest.raises(UnusableCheckpoint, match="another process is at work"):
         run(path, None, sampler)
     assert sampler.asked == []
 
@@ -490,7 +492,7 @@ def test_weighted_records_are_refused(jax):
 
     data = pyarrow.table({"a": ["0", "1"], "b": ["0", "1"], "c": ["0", "1"], "w": [1.0, 2.0]})
     with tb.Records.from_arrow(data, DOMAIN, weights=tb.Weights("w", 5, unit=1)) as records:
-        refused(InvalidArgument, "survey weights", records=records)
+        refused(WeightedRecords, "survey weights", records=records)
 
 
 def test_without_jax_nothing_is_measured(monkeypatch):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidArgument, InvalidColumn, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidColumn, UnreadableSource, WeightedRecords
 from tabulary.toolbox import homogeneity, intersection_attack, k_anonymity, link, risks
 from tests.unit.toolbox.slides_tables import CLINIC, HOSPITAL, KNOWN
 
@@ -201,7 +201,7 @@ def test_weighted_records_are_refused_because_a_person_counts_one():
     survey = pa.table({"sex": ["F", "M"], "w": [1.0, 2.0]})
     with (
         Records.from_arrow(survey, Domain({"sex": ["F", "M"]}), weights=Weights("w", 5, unit=1)) as records,
-        pytest.raises(InvalidArgument, match="survey weights"),
+        pytest.raises(WeightedRecords, match="survey weights"),
     ):
         k_anonymity(records, ["sex"], k=2)
 

@@ -4,7 +4,15 @@ import pytest
 
 import tabulary as tb
 from tabulary.confidential.weights import Weights
-from tabulary.errors import BudgetExceeded, InvalidArgument, InvalidTable, LedgerError, PublicError
+from tabulary.errors import (
+    BudgetExceeded,
+    DifferentDomains,
+    InvalidArgument,
+    InvalidTable,
+    LedgerError,
+    PublicError,
+    WeightedRecords,
+)
 from tabulary.noise import ExactSampler
 from tabulary.perturb.tables import Tables
 from tabulary.workflows.perturbing import perturb
@@ -84,7 +92,7 @@ def test_an_option_that_cannot_be_costs_nothing(account, options, reason):
 def test_data_that_cannot_be_counted_cost_nothing(account):
     with pytest.raises(InvalidTable, match="a cell is not a whole number"):
         perturb(tb.Table(TABLE.domain, np.full(TABLE.shape, 0.5)), TABLES, account)
-    with pytest.raises(InvalidArgument, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         perturb(tb.datasets.load("fungus"), TABLES, account)
     assert account.spent() is None
 
@@ -145,6 +153,6 @@ def test_weighted_records_are_published_in_their_unit():
 )
 def test_noise_that_was_made_for_other_weights_is_refused(account, weights, options, told):
     records = tb.Records.from_arrow(PEOPLE, SURVEY, weights=weights)
-    with pytest.raises(InvalidArgument, match=told):
+    with pytest.raises(WeightedRecords, match=told):
         perturb(records, Tables(SURVEY, "[sex]", epsilon=1, **options), account)
     assert account.spent() is None

@@ -8,12 +8,14 @@ import tabulary as tb
 from tabulary.confidential.weights import Weights
 from tabulary.errors import (
     BudgetExceeded,
+    DifferentDomains,
     InvalidArgument,
     InvalidTable,
     LedgerError,
     MissingExtra,
     NotCertified,
     ReleaseExists,
+    WeightedRecords,
 )
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import Measurement
@@ -78,7 +80,7 @@ def test_weighted_records_are_not_released_by_a_plan_and_cost_nothing(ledger, mo
     survey = pa.table({**rows, "w": [2.5]})
     with (
         tb.Records.from_arrow(survey, TABLE.domain, weights=Weights("w", 5, unit="1/2")) as records,
-        pytest.raises(InvalidArgument, match=r"survey weights.* tb\.perturb\.Tables"),
+        pytest.raises(WeightedRecords, match=r"survey weights.* tb\.perturb\.Tables"),
     ):
         tb.release(records, PLAN, ledger=account)
     assert account.spent() is None
@@ -131,7 +133,7 @@ def test_only_records_and_tables_can_be_released(data):
 
 
 def test_data_of_another_domain_are_refused():
-    with pytest.raises(InvalidArgument, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         tb.release(tb.datasets.load("fungus"), PLAN)
 
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, RecordKeys, perturb, record_keys
 from tabulary.cellkey.promise import PROMISE
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidArgument, InvalidNoise, PublicError, TableRefused, TooManyCells
+from tabulary.errors import (
+    DifferentDomains,
+    InvalidArgument,
+    InvalidNoise,
+    PublicError,
+    TableRefused,
+    TooManyCells,
+)
 from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.answers import Answerer, Method
 from tabulary.workflows.answering.cell_key import CellKeyAnswers, Sparsity
@@ -149,7 +156,7 @@ def test_what_could_not_answer_every_table_is_refused_when_it_is_opened():
         opened(records, wide_ptable(16, 1))
     with pytest.raises(InvalidArgument, match="smallest count"):
         opened(records, minimum=-1)
-    with pytest.raises(InvalidArgument, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         opened(records, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))
     opened(records, wide_ptable(MODULUS, 1), secret=None)
 

@@ -21,11 +21,13 @@ from tabulary.confidential.tally_cache import TallyCache
 from tabulary.confidential.weights import Weights
 from tabulary.errors import (
     BudgetExceeded,
+    DifferentDomains,
     InvalidArgument,
     LedgerBusy,
     ServiceError,
     TableRefused,
     UnreadableSource,
+    WeightedRecords,
 )
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
@@ -236,10 +238,10 @@ def test_what_cannot_be_measured_costs_nothing(account):
     records = Records.from_arrow(weighted, DOMAIN, weights=Weights("w", 2, unit=1))
     broken = Records.from_arrow(PEOPLE, DOMAIN)
     named = {"account": account, "secret": SECRET, "dataset": "census", "version": "2026"}
-    with pytest.raises(InvalidArgument, match="weights"):
+    with pytest.raises(WeightedRecords, match="weights"):
         FixedAnswers.open(records, UNIVERSE, privacy=RHO, neighbours="add-remove", **named)
     other = Universe(tb.Domain({"sex": ["F", "M"]}), order=1)
-    with pytest.raises(InvalidArgument, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         FixedAnswers.open(broken, other, privacy=RHO, neighbours="add-remove", **named)
     broken.close()
     with pytest.raises(UnreadableSource, match="these records were closed"):
