@@ -13,7 +13,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import maximal_margins
 
 if TYPE_CHECKING:
-    from tabulary.confidential.counting import Progress
+    from tabulary.core.progress import Progress
 
 MEMORY_BYTES = 256 * 1024 * 1024
 """How many bytes of counts are kept, unless told otherwise: 33 million cells."""

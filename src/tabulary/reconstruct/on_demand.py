@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.array_cache import BoundedCache
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.workload import MarginIndex
 from tabulary.planning import Plan
 from tabulary.planning.residual_errors import subsets
-from tabulary.reconstruct.residuals import Floats, table_of, told_by
+from tabulary.reconstruct.residuals import table_of, told_by
 
 CACHED_BYTES = 128 * 1024 * 1024
 """How many bytes of estimated residuals are kept, unless told otherwise; those that are not are estimated again."""
