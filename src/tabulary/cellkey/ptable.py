@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from tabulary.cellkey import layouts
 from tabulary.cellkey.design import exact_law, key_shares
-from tabulary.cellkey.runs import Integers, Runs, check_modulus
+from tabulary.cellkey.runs import Runs, check_modulus
+from tabulary.core.arrays import Integers
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.errors import ConfidentialError, InvalidNoise, InvalidPlan
 

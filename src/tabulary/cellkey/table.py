@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tabulary.cellkey.promise import PROMISE
 from tabulary.cellkey.ptable import PTable
 from tabulary.cellkey.records import KeyedRecords
-from tabulary.cellkey.runs import Integers
+from tabulary.core.arrays import Integers
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.table import Table, frame_of, long_columns, value_name
 from tabulary.errors import InvalidPlan, InvalidTable

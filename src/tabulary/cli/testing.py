@@ -184,11 +184,7 @@ def _of_two(table: ReleasedTable, method: Method, bootstrap: int | None) -> Answ
 
 def _redrawn(table: ReleasedTable, repetitions: int) -> infer.TestResult:
     with progress_bar() as progress:
-
-        def update(done: int, total: int) -> None:
-            progress("redrawing the table", done, total)
-
-        return infer.independence(table, "bootstrap", repetitions=repetitions, progress=update)
+        return infer.independence(table, "bootstrap", repetitions=repetitions, progress=progress)
 
 
 def _of_more(table: ReleasedTable, method: Method) -> Answered:

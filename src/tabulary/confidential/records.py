@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex
 
 from tabulary.confidential.coding import Coding, Recoding, resolve_all
-from tabulary.confidential.engines import Engine, Progress
+from tabulary.confidential.engines import Engine
 from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.frames import pandas_table, polars_table
 from tabulary.confidential.reading import files
@@ -15,6 +15,7 @@ from tabulary.confidential.reading.duckdb import DuckDBReader, check_columns
 from tabulary.confidential.tally import Tally, margins_of
 from tabulary.confidential.weights import Weights, check_weights
 from tabulary.core.domain import MAX_CELLS, Domain
+from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
 

@@ -14,7 +14,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import maximal_margins
 
 if TYPE_CHECKING:
-    from tabulary.confidential.counting import Progress
+    from tabulary.core.progress import Progress
 
 _CELL_BYTES = 8
 

@@ -3,7 +3,7 @@
 import operator
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,14 +14,13 @@ import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from tabulary.core.progress import Progress
 from tabulary.datasets.population import joint_probability, people_domain
 from tabulary.errors import InvalidPlan
 
 MAX_PEOPLE = 100_000_000
 """The most records that `people` makes."""
 
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
 
 # Records drawn at once, and in a row group of the file. Part of the meaning of a seed: do not change.
 _CHUNK = 1 << 20

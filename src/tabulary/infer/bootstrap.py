@@ -1,18 +1,15 @@
 """How surprising a statistic is among tables drawn from the fitted hypothesis through the actual noise."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, NotCertified
 from tabulary.infer.hypothesis import Hypothesis, NullFit
-from tabulary.infer.noise import Floats, IndependentNoise, NoiseLaw
+from tabulary.infer.noise import IndependentNoise, NoiseLaw
 from tabulary.infer.results import TestResult
 from tabulary.noise import Entropy, SystemEntropy
-
-Progress = Callable[[int, int], None]
-"""Told how many repetitions are done, and of how many."""
 
 
 def bootstrap_test(
@@ -43,7 +40,7 @@ def bootstrap_test(
         except NotCertified:
             reached += 1
         if progress is not None:
-            progress(done, repetitions)
+            progress("redrawing the table", done, repetitions)
     rank = f"the p-value is the rank among {repetitions:,} tables drawn from the fitted hypothesis"
     return TestResult(
         name,

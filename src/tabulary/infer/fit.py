@@ -6,21 +6,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tabulary.core.arrays import Floats, Integers
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
 from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, Hypothesis
 from tabulary.infer.multinomial import ManyCounts
-from tabulary.infer.noise import (
-    CorrelatedNoise,
-    Floats,
-    GivenNoise,
-    IndependentNoise,
-    Integers,
-    law_given,
-    whole_counts,
-)
+from tabulary.infer.noise import CorrelatedNoise, GivenNoise, IndependentNoise, law_given, whole_counts
 from tabulary.infer.reference import cell_moments, matched_tail
 from tabulary.infer.results import TestResult
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table, frame_of, long_columns, value_name
 from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
-from tabulary.infer.noise import Floats, GivenNoise
+from tabulary.infer.noise import GivenNoise
 from tabulary.infer.poisson import poisson_interval
 from tabulary.infer.ratios import PairLaw, ratio_interval
 from tabulary.infer.sums import MOST_WEIGHTS, SumLaw, shared_noise

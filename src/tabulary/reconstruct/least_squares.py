@@ -1,21 +1,17 @@
 """Least squares: the non-negative table that fits all measured values best, with a certificate."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core import basis
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
 from tabulary.reconstruct.active_set import fit, gap_of
 from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, columns_of, fast_map
-
-Floats = NDArray[np.float64]
-
-Progress = Callable[[int, float], None]
-"""Called after every round with the number of rounds and the gap that is certified so far."""
 
 # Gradient steps before the first round of columns, and before every later one: they find the cells that matter.
 _FIRST_BURST = 30
@@ -109,7 +105,7 @@ def solve_least_squares(
             problem, table, _LATER_BURST if round_ else _FIRST_BURST, tolerance, floor
         )
         if progress is not None:
-            progress(round_ + 1, gap)
+            progress("least squares", round_ + 1, 0)
         # No proof is finer than what doubles can tell. The table still is, after a few exact fits, and the gap
         # that is reported says what is proved.
         provable = 4 * floor if round_ >= _FITS_BEFORE_DOUBT else 0.0

@@ -4,15 +4,16 @@ Yang, Fienberg & Rinaldo, Table 1; Dwork, McSherry & Talwar, section 4.5. Post-p
 measured, never a record, and spends no budget.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, TooManyCells
-from tabulary.reconstruct.measurement_operators import Floats, LinearMap, fast_map
+from tabulary.reconstruct.measurement_operators import LinearMap, fast_map
 
 Solver = Literal["auto", "simplex", "column-generation"]
 
@@ -76,7 +77,7 @@ def solve_program(
     scales: ArrayLike | None = None,
     impossible: NDArray[np.bool_] | None = None,
     gap: float = 1e-3,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
     solver: Solver = "auto",
     rounds: int = ROUNDS,
     seconds: float = SECONDS,

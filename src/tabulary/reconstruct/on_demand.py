@@ -7,12 +7,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.cache import ArrayCache, Cache
 from tabulary.core.domain import Margin
 from tabulary.core.workload import MarginIndex
 from tabulary.planning import Plan
 from tabulary.planning.residual_errors import subsets
-from tabulary.reconstruct.residuals import Floats, table_of, told_by
+from tabulary.reconstruct.residuals import table_of, told_by
 
 
 class TablesOnDemand:

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.cellkey import PTable, record_keys
+from tabulary.core.arrays import Integers
 from tabulary.core.guessing import guessing
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidPlan
 from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, SystemEntropy
 from tabulary.studies.proportion import Proportion
-
-Integers = NDArray[np.int64]
 
 CELL_KEYS = "cell keys"
 DESCRIPTIONS = "fresh perturbations"

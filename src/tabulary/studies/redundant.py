@@ -16,11 +16,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, TooManyCells
-from tabulary.reconstruct.measurement_operators import Floats, MarginMap
+from tabulary.reconstruct.measurement_operators import MarginMap
 
 Number = TypeVar("Number", np.int64, np.float64)
 

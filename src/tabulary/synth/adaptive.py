@@ -37,18 +37,18 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP, approx_to_zcdp, describe_privacy
+from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidPrivacy
 from tabulary.noise import DiscreteGaussian, Sampler
 from tabulary.synth.asking import asked_workload, named_domain, whole_person
-from tabulary.synth.particles import Progress
 from tabulary.synth.selection import noisy_largest
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 # As in the paper.

@@ -8,10 +8,10 @@ from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan, LedgerError
 from tabulary.ledger import Account, Ledger
-from tabulary.synth.particles import Progress
 
 
 def paid_tally(

@@ -4,13 +4,13 @@ from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.core.exact_numbers import show_fraction
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan, LedgerError
 from tabulary.ledger import Account, Ledger
 from tabulary.noise import Sampler
 from tabulary.perturb.published_tables import PerturbedTables
 from tabulary.perturb.tables import Margins, Tables
-from tabulary.workflows.releasing import Progress
 
 
 def perturb(

@@ -10,10 +10,11 @@ from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.records import Records
 from tabulary.confidential.sources import Source
 from tabulary.core.domain import MAX_CELLS, Domain
+from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidWorkload
 from tabulary.planning import Plan, plan
-from tabulary.planning.comparison import Comparison, Progress, compare_plans, request_of
+from tabulary.planning.comparison import Comparison, compare_plans, request_of
 from tabulary.release.writers import ALWAYS, extra_formats
 from tabulary.workflows.sections import Section, located, read_domain, read_privacy, read_toml
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan, LedgerError, NotCertified
 from tabulary.ledger import Account, Ledger
@@ -18,8 +19,6 @@ from tabulary.planning import Plan
 from tabulary.reconstruct import reconstruct
 from tabulary.release import Release, SigningKey, expected_bytes, staged_folder
 from tabulary.release.writers import FORMATS, extra_formats
-
-Progress = Callable[[str, int, int], None]
 
 
 def release(

@@ -1,12 +1,12 @@
 """Synthetic rows as a use case: from a release folder, or from the records of a plan file."""
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tabulary.confidential.records import Records
 from tabulary.core.privacy import ZCDP, ApproxDP
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan
 from tabulary.ledger import Account
 from tabulary.release import Release
@@ -14,8 +14,6 @@ from tabulary.synth import from_release, graphical, mwem, rap
 from tabulary.synth.rows import SyntheticRecords
 from tabulary.workflows.planfile import PlanFile
 from tabulary.workflows.releasing import release
-
-Progress = Callable[[str, int, int], None]
 
 
 class Method(StrEnum):

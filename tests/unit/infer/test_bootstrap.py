@@ -48,7 +48,7 @@ def test_a_table_beyond_all_that_the_hypothesis_draws_has_the_smallest_rank():
 
 def test_progress_is_told_after_every_repetition():
     told = []
-    bootstrap(5, progress=lambda done, of: told.append((done, of)))
+    bootstrap(5, progress=lambda _, done, of: told.append((done, of)))
     assert told == [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]
 
 

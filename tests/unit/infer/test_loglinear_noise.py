@@ -168,7 +168,7 @@ def test_a_bootstrap_p_value_is_a_rank():
     assert fit.method == "bootstrap"
     assert (fit.p_value * 40) == pytest.approx(round(fit.p_value * 40))
     assert fit.g2 == loglinear(table, MODEL, noise=DiscreteLaplace(3)).g2
-    assert done[-1] == (39, 39)
+    assert done[-1] == ("redrawing the table", 39, 39)
 
 
 def test_a_table_that_states_no_noise_is_refused_where_noise_is_needed():

@@ -80,9 +80,9 @@ def test_five_attributes_start_from_their_three_way_interactions():
     domain = Domain(dict.fromkeys("ABCDE", "xy"))
     table = Table(domain, np.random.default_rng(1).poisson(40, (2,) * 5))
     seen = []
-    found = search(table, progress=lambda method, dropped: seen.append((method, dropped)))
+    found = search(table, progress=lambda what, dropped, _: seen.append((what, dropped)))
     assert str(found.naive.start) == str(LogLinearModel.k_way(domain, 3))
-    assert seen == [("naive", i + 1) for i in range(len(found.naive.steps))]
+    assert seen == [("naive search", i + 1) for i in range(len(found.naive.steps))]
 
 
 def test_a_search_may_start_anywhere():

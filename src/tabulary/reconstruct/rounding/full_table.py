@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.noise.entropy import Entropy, fresh_words
 
-Floats = NDArray[np.float64]
 Axes = tuple[int, ...]
 Uniform = Callable[[int], Floats]
 """Gives so many independent numbers from [0, 1)."""

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 from tabulary.confidential.reading.files import find_files
 from tabulary.confidential.sources import Source
 from tabulary.core.privacy import Privacy
+from tabulary.core.progress import Progress
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidPlan, UnreadableSource
-from tabulary.planning.comparison import Progress, Refusal
+from tabulary.planning.comparison import Refusal
 from tabulary.release import Release
 from tabulary.studies.own_data.counting import (
     Counts,

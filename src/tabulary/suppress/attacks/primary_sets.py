@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, InvalidTable, TooManyCells
 from tabulary.suppress.attacks.empty_cells import Edge, Edges, exposed, protected_by
-from tabulary.suppress.attacks.intervals import Progress
 from tabulary.suppress.attacks.published import Published
 from tabulary.suppress.classical_method.rules import Threshold
 from tabulary.suppress.table import SuppressedTable

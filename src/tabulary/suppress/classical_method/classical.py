@@ -1,6 +1,6 @@
 """Cell suppression as statistical offices do it: sensitive cells by rules, and others so that they do not follow."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -8,16 +8,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import CannotProtect, InvalidPlan, InvalidTable, NotCertified, listed
 from tabulary.suppress.classical_method.contributions import Contributions
 from tabulary.suppress.classical_method.frame import Frame
 from tabulary.suppress.classical_method.problem import Problem
-from tabulary.suppress.classical_method.rules import Floats, Levels, Mask, Rule, primary
+from tabulary.suppress.classical_method.rules import Levels, Mask, Rule, primary
 from tabulary.suppress.table import SuppressedTable
 
-Progress = Callable[[str, int, int], None]
 Statuses = NDArray[np.str_]
 
 EXACT_CELLS = 10_000

@@ -11,10 +11,10 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.suppress.classical_method.contributions import Contributions
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 

@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tabulary.confidential.threads import available_threads
+from tabulary.core.arrays import Floats, Integers
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
 from tabulary.suppress.samplers.answers import Answers, Posterior
 from tabulary.suppress.samplers.coins import Coins
@@ -20,9 +21,6 @@ from tabulary.suppress.samplers.pinned import Pinned
 from tabulary.suppress.samplers.rounds import CHAINS, Round, rounds
 from tabulary.suppress.samplers.walk import Walk
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Progress = Callable[[str, int, int], None]
 Made = TypeVar("Made")
 
 # What a run must reach: the worst R̂, the smallest effective size, and how many sweeps it has at first.

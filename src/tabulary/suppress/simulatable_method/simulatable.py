@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, listed
 from tabulary.suppress.samplers.coins import Coins
 from tabulary.suppress.samplers.known import Cell, Known
@@ -24,7 +25,6 @@ from tabulary.suppress.simulatable_method.suppressor import (
     TABLE,
     Chooser,
     Proceedings,
-    Progress,
     grouped_domain,
     proceed,
 )

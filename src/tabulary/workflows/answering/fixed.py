@@ -29,6 +29,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.head import Receipt
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy, describe_privacy
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import InvalidPlan
 from tabulary.ledger import Account
@@ -44,7 +45,6 @@ from tabulary.release.promise import Promise
 from tabulary.workflows.answering.answers import Answer, Method
 from tabulary.workflows.answering.artifacts import Kept, Warn, seal_key
 from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
-from tabulary.workflows.releasing import Progress
 
 MOST_RECONSTRUCTED = 50_000
 """The most cells, over all tables of the universe, that are reconstructed unless the custodian asks for it."""

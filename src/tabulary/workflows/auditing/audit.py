@@ -20,10 +20,10 @@ from tabulary.core.privacy import (
     gaussian_delta,
     zcdp_to_approx,
 )
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan
 from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.planning import Plan
-from tabulary.planning.comparison import Progress
 from tabulary.workflows.auditing.cost import CostCheck, change_between, check_cost, laws_of
 from tabulary.workflows.auditing.curve import LossLaw, Moved, narrowed, privacy_curve, statistic_law
 from tabulary.workflows.auditing.evidence import (

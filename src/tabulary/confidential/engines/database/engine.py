@@ -11,6 +11,7 @@ from typing import NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource, WeightsClipped
 
 try:
@@ -23,7 +24,7 @@ except ImportError:
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import SuperMargin, cover
 from tabulary.confidential.dropping import dropping
-from tabulary.confidential.engines import Counts, Progress
+from tabulary.confidential.engines import Counts
 from tabulary.confidential.engines.database.elsewhere import Elsewhere
 from tabulary.confidential.engines.database.embedded import DuckDBDatabase, DuckDBFiles, SQLiteDatabase
 from tabulary.confidential.engines.database.places import Answer, Place, Session

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import cover
 from tabulary.confidential.dropping import dropping
-from tabulary.confidential.engines import Counts, Progress
+from tabulary.confidential.engines import Counts
 from tabulary.confidential.engines.spark.jobs import Jobs
 from tabulary.confidential.engines.spark.sessions import check_spark, session_of
 from tabulary.confidential.validation import Findings, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, UnreadableSource, WeightsClipped
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from tabulary.confidential.engines import Progress
 from tabulary.confidential.engines.spark.errors import ENDED, Trouble, trouble_of, unheard
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidPlan, TabularyError, UnreadableSource
 
 if TYPE_CHECKING:
