@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tabulary as tb
+from tabulary.core.cache import Cache
 from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.planning import Measurement
 from tabulary.planning.allowed_tables import Universe
@@ -36,7 +37,7 @@ def test_every_table_has_the_bits_of_the_whole_reconstruction_in_any_order_and_w
 ):
     plan = measured.plan
     tables = TablesOnDemand(
-        plan, measured.values.__getitem__, cached_bytes=data.draw(st.sampled_from([0, 50, 1 << 20]))
+        plan, measured.values.__getitem__, cache=Cache(data.draw(st.sampled_from([0, 1000, 1 << 20])))
     )
     known = linear_estimates(measured)
     for margin in data.draw(st.lists(st.sampled_from(plan.workload.margins), min_size=1, max_size=8)):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, RecordKeys, perturb, record_keys
 from tabulary.cellkey.promise import PROMISE
+from tabulary.core.cache import ENTRY_BYTES, Cache
 from tabulary.core.domain import Domain
 from tabulary.errors import (
     DifferentDomains,
@@ -83,7 +84,7 @@ def test_every_answer_says_that_it_is_not_differentially_private():
 
 def test_the_same_question_has_the_same_answer_in_whatever_order_after_a_restart_and_without_a_cache():
     tables = [m for k in range(3) for m in combinations(DOMAIN.attributes, k)]
-    first, again, forgetful = opened(), opened(), opened(memory_bytes=0)
+    first, again, forgetful = opened(), opened(), opened(cache=Cache(0))
     found = {m: counts(first, *m) for m in tables}
     for answers in (first, again, forgetful):
         for margin in reversed(tables):
@@ -135,7 +136,7 @@ def test_a_margin_is_counted_once_while_there_is_room(monkeypatch):
     calls = []
     sums = KeyedRecords.sums
     monkeypatch.setattr(KeyedRecords, "sums", lambda self, m, **k: calls.append(m) or sums(self, m, **k))
-    answers = opened(memory_bytes=8 * 6)
+    answers = opened(cache=Cache(8 * 6 + ENTRY_BYTES))
     for _ in range(3):
         answers.answer(("sex", "age"))
     assert calls == [(), ("sex", "age")]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally_cache import TallyCache
 from tabulary.confidential.weights import Weights
+from tabulary.core.cache import Cache
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
@@ -129,7 +130,7 @@ def test_a_new_question_is_paid_by_the_asker_and_the_dataset_and_an_old_one_by_n
 def test_the_same_question_has_the_same_answer_after_a_restart_and_on_a_second_server(database):
     with Ledger.create(database) as ledger:
         open_accounts(ledger, total=4, each=4)
-        first, second = opened(ledger), opened(ledger, memory_bytes=0)
+        first, second = opened(ledger), opened(ledger, cache=Cache(0))
         found = {margin: counts(first.answer(margin, asker="ada")) for margin in TABLES}
         assert {m: counts(second.answer(m)) for m in reversed(TABLES)} == found
         before = ledger.head()

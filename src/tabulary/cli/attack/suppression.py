@@ -1,4 +1,4 @@
-"""`tabulary attack FILE...`: what follows from published tables with suppressed cells."""
+"""`tabulary attack suppression`: what follows from published tables with suppressed cells."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tabulary.cli.console import output, print_points, progress_bar
 from tabulary.cli.new_file import check_new, write_new
-from tabulary.cli.suppressed import cells_only, print_suppressed, published
+from tabulary.cli.suppressed_tables import cells_only, print_suppressed, published
 from tabulary.errors import InvalidArgument
 from tabulary.suppress.pages.grid import TOTAL, Entry
 
@@ -61,8 +61,8 @@ def suppression(
     suppressed; a row with `total` in place of a level is a sum. Columns `people` and `probability` may follow.
 
     Examples: tabulary attack suppression table.csv,
-    or: tabulary attack table.csv --threshold 5 -o attack.html,
-    or: tabulary attack census-2025 census-2026.csv --parts ages.toml
+    or: tabulary attack suppression table.csv --threshold 5 -o attack.html,
+    or: tabulary attack suppression census-2025 census-2026.csv --parts ages.toml
     """
     # The solver takes a moment to load.
     from tabulary.suppress.attacks.attack import attack
