@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tabulary as tb
+from tabulary.core.arrays import Floats
 from tabulary.core.residuals import centre
 from tabulary.planning import Plan
 from tabulary.reconstruct.residuals import table_of
 from tabulary.reconstruct.shrink import Shrinkage, Shrunken
 
-Floats = NDArray[np.float64]
 Margin = tuple[str, ...]
 Tables = Mapping[Margin, Floats]
 

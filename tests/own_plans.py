@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from tabulary.core.progress import Progress
 from tabulary.planning.comparison import Comparison
-from tabulary.studies.running import Progress
 from tabulary.workflows import PlanFile, read_plan_file
 
 PLAN = """

@@ -4,12 +4,10 @@ import math
 
 import numpy as np
 import opendp.prelude as dp
-from numpy.typing import NDArray
 
 from bench.peers.opendp_loss import zcdp_loss
 from bench.peers.question import Answer, Question, Table, timed
-
-Floats = NDArray[np.float64]
+from tabulary.core.arrays import Floats
 
 
 def noisy_margins(question: Question) -> Answer:

@@ -13,6 +13,7 @@ from tabulary.builder.declarations import (
 )
 from tabulary.cellkey import KeyedRecords
 from tabulary.confidential.records import Records
+from tabulary.core.progress import Progress
 from tabulary.errors import ServiceError
 from tabulary.ledger import Account, Ledger
 from tabulary.workflows.answering.answers import Answerer
@@ -20,7 +21,6 @@ from tabulary.workflows.answering.artifacts import Warn
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
-from tabulary.workflows.releasing import Progress
 from tabulary.workflows.sections import located
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tabulary import datasets
 from tabulary.core.domain import Domain
-from tabulary.workflows.releasing import Progress
+from tabulary.core.progress import Progress
 
 PEOPLE = 100_000
 

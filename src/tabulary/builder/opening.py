@@ -12,13 +12,13 @@ from tabulary.builder.key_file import WHAT_A_NEW_KEY_MEANS, create_key, read_key
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import Action, Actor, Role, State
 from tabulary.builder.state.log import COMMAND_LINE, SERVICE
+from tabulary.core.progress import Progress
 from tabulary.errors import LedgerMissing, PublicError, ServiceError, TabularyError
 from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import noise_check
 from tabulary.release import SigningKey
 from tabulary.workflows.answering.artifacts import Warn
 from tabulary.workflows.answering.edition import Edition, key_fingerprint
-from tabulary.workflows.releasing import Progress
 
 _LEDGER = "ledger"
 

@@ -26,8 +26,8 @@ from tabulary.builder.problems import place_of
 from tabulary.builder.service import Limits, Service
 from tabulary.builder.state import Action
 from tabulary.builder.state.log import SERVICE
+from tabulary.core.progress import Progress
 from tabulary.errors import ServiceError, TabularyError
-from tabulary.workflows.releasing import Progress
 
 _FILE, _HOST = "TABULARY_SERVICE_FILE", "TABULARY_SERVICE_HOST"
 """The variables through which the supervisor tells its workers which service they open, and where it listens."""

@@ -10,14 +10,12 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Integers
 from tabulary.errors import InvalidNoise
 
 LARGEST_MODULUS = 2**62
 """The largest number of keys: the sum of two keys still fits in 64 bits."""
-
-Integers = NDArray[np.int64]
 
 
 def check_modulus(modulus: object) -> int:

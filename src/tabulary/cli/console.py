@@ -1,13 +1,15 @@
 """Output of the commands: results go to standard output, everything else to standard error."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
+from tabulary.core.progress import Progress
 from tabulary.core.workload import show_margin
 from tabulary.planning import ExpectedErrors, show_width
 from tabulary.release import ReleasedTable
@@ -21,13 +23,13 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 60
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+def progress_bar() -> Iterator[Progress]:
     """Yield a function that shows the progress of some work; the bar disappears when the work is done.
 
     A total of zero means unknown: then the bar only shows that work goes on.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
+    with ProgressBar(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
         tasks = {}
 
         def update(what: str, done: int, total: int) -> None:

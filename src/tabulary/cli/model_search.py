@@ -13,11 +13,7 @@ from tabulary.release import ReleasedTable
 def print_search(table: ReleasedTable, alpha: float) -> None:
     """Print which relations a table needs, with the verdict of both tests on each relation that was tested."""
     with progress_bar() as progress:
-
-        def update(what: str, dropped: int) -> None:
-            progress(f"{what} search", dropped, 0)
-
-        found = infer.search(table, alpha=alpha, progress=update)
+        found = infer.search(table, alpha=alpha, progress=progress)
     path = found.aware or found.naive
     output.print(f"\nWhich relations does {path.start} need?", style="bold", markup=False)
     output.print(

@@ -12,7 +12,7 @@ from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, listed
+from tabulary.errors import InvalidArgument, listed
 from tabulary.ledger import Account
 from tabulary.perturb import Laplace, Normal
 from tabulary.perturb.published_tables import PerturbedTables
@@ -40,7 +40,7 @@ def perturb_plan_file(
     """Publish the tables of a plan file in a new folder, every count perturbed separately: all tables or none."""
     planned = read_plan_file(file)
     if planned.formats:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{file.name}: [output] formats: perturbed tables are written as CSV only; "
             f"{listed(planned.formats)} is for `tabulary release`. Nothing was counted, nothing was spent."
         )
@@ -62,7 +62,7 @@ def _tables(planned: PlanFile, family: type[Laplace] | type[Normal], bound: int 
     """Return the list of tables of the plan file; refuse a list whose δ is above the δ of the file."""
     made = planned.plan
     if isinstance(made.privacy, ZCDP):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{planned.path.name}: [privacy] rho is for Gaussian noise; perturbed tables need `epsilon`, and `delta` "
             "for a bound. Nothing was counted, nothing was spent."
         )
@@ -77,7 +77,7 @@ def _tables(planned: PlanFile, family: type[Laplace] | type[Normal], bound: int 
     allowed = made.privacy.delta if isinstance(made.privacy, ApproxDP) else 0
     cost = tables.privacy()
     if isinstance(cost, ApproxDP) and cost.delta > allowed:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{planned.path.name}: [privacy] promises {made.privacy}, but with --bound {bound} these tables "
             f"have δ = {show_fraction(cost.delta)}. Nothing was counted, nothing was spent. Allow that δ as "
             "`delta`, choose a larger bound, or, for laplace, no bound."

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from tabulary.cli.console import errors, output, print_promise, progress_bar
 from tabulary.cli.options import check_together, given_options
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidPlan, MissingExtra
+from tabulary.errors import InvalidArgument, MissingExtra
 from tabulary.planning import ExpectedError, show_width
 from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.sections import located
@@ -64,7 +64,7 @@ def serve(
         _serve_demonstration(host, port)
         return
     if file is None:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the command needs a service file. For a first try: tabulary serve --demo. {_STATE}"
         )
     for mode in ("init", "check"):
@@ -94,8 +94,8 @@ def _refuse_without_packages() -> None:
         if missing.name is None or missing.name.startswith("tabulary"):
             raise
         raise MissingExtra(
-            f"{missing.name} is not installed, and a table builder needs it. {_STATE} Install it: pip "
-            "install 'tabulary[serve]'."
+            f"{missing.name} is not installed, and a table builder needs it. {_STATE} Install it: pip install "
+            "'tabulary[serve]'."
         ) from None
 
 

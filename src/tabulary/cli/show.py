@@ -10,7 +10,7 @@ import typer
 from tabulary.cli.console import output, print_released
 from tabulary.cli.new_file import check_new, write_new
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, UnknownMargin
+from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.release import Release
 from tabulary.release.writers import FORMATS
 
@@ -71,19 +71,19 @@ def _check_way(form: Form, file: Path | None, *, named: bool) -> None:
     """Refuse a format without a table or a file, before anything is read."""
     if form is Form.table:
         if file is not None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"--output {file} needs --format, one of {', '.join(FORMATS)}. Nothing was written."
             )
         return
     if not named:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--format {form.value} is for one table. Nothing was written. Name its attributes, such as "
             '"[sex age]"; "[]" is the total.'
         )
     if file is not None:
         check_new(file, "Nothing was written.")
     elif FORMATS[form.value].is_binary and sys.stdout.isatty():
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--format {form.value} is not text, so a terminal cannot show it. Nothing was written. Name a "
             "file with -o, or send the output to another program."
         )

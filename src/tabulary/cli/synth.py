@@ -8,7 +8,7 @@ import typer
 
 from tabulary.cli.console import output, progress_bar
 from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption, paying_account
-from tabulary.errors import InvalidPlan, ReleaseExists
+from tabulary.errors import InvalidArgument, ReleaseExists
 from tabulary.release import Release
 from tabulary.synth import SyntheticRecords, from_release, utility
 from tabulary.workflows import read_plan_file
@@ -50,7 +50,9 @@ def synth(
     or: tabulary synth census.toml -o people.csv --method mwem --rounds 8
     """
     if path.suffix not in (".csv", ".parquet"):
-        raise InvalidPlan(f"--output {path.name}: rows are written as .csv or .parquet. Nothing was made.")
+        raise InvalidArgument(
+            f"--output {path.name}: rows are written as .csv or .parquet. Nothing was made."
+        )
     if path.exists():
         raise ReleaseExists(f"--output {path} already exists. Choose another name. Nothing was made.")
     release: Release | None
@@ -96,7 +98,7 @@ def _of_folder(
     if method is not Method.release:
         idle.insert(0, f"--method {method}")
     if idle:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{idle[0]} is only for a plan file. A release is public, and rows from it spend nothing. "
             "Nothing was made."
         )

@@ -23,7 +23,7 @@ from tabulary.cli.verdict import (
 )
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable, listed
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable, listed
 from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis
 from tabulary.infer.independence import EXACT, NEGATIVE
 from tabulary.planning import show_width
@@ -129,19 +129,19 @@ def _check_options(
     search: bool,
 ) -> None:
     if not 0 < alpha < 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--alpha {alpha:g} is not between 0 and 1. Nothing was tested. Choose for example 0.05."
         )
     chosen = {"--search": search, "--model": model, "--expected": expected, "--bootstrap": bootstrap}
     given = [name for name, value in chosen.items() if value]
     if len(given) > 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{given[1]} does not go with {given[0]}. Nothing was tested. Leave one of them out."
         )
     if method is not Method.both and search:
-        raise InvalidPlan("--search shows both verdicts. Nothing was tested. Leave --method out.")
+        raise InvalidArgument("--search shows both verdicts. Nothing was tested. Leave --method out.")
     if method is Method.naive and bootstrap:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "--bootstrap redraws the noise, and --method naive ignores it. Nothing was tested. Leave one "
             "of them out."
         )
@@ -153,12 +153,12 @@ def _answered(
     """Return the question that the options ask of a table, and what each test says."""
     attributes = len(table.margin)
     if expected is not None and attributes != 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--expected gives the shares of one attribute, but this table has {attributes}. Nothing was "
             "tested."
         )
     if bootstrap is not None and attributes != 2:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--bootstrap is for two attributes, but this table has {attributes}. Nothing was tested."
         )
     if model is not None:
@@ -190,11 +190,7 @@ def _of_two(table: ReleasedTable, method: Method, bootstrap: int | None) -> Answ
 
 def _redrawn(table: ReleasedTable, repetitions: int) -> infer.TestResult:
     with progress_bar() as progress:
-
-        def update(done: int, total: int) -> None:
-            progress("redrawing the table", done, total)
-
-        return infer.independence(table, "bootstrap", repetitions=repetitions, progress=update)
+        return infer.independence(table, "bootstrap", repetitions=repetitions, progress=progress)
 
 
 def _of_more(table: ReleasedTable, method: Method) -> Answered:
@@ -267,9 +263,9 @@ def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) 
 
 def _shares(expected: str, levels: int) -> list[Fraction]:
     """Return the shares that --expected gives, scaled to the sum one."""
-    given = [exact_fraction(part, name="--expected", error=InvalidPlan) for part in expected.split(",")]
+    given = [exact_fraction(part, name="--expected", error=InvalidArgument) for part in expected.split(",")]
     if len(given) != levels or min(given) <= 0:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--expected {expected}: give a positive number for each of the {levels} levels, such as "
             f"{','.join('1' * levels)}. Only the ratios matter. Nothing was tested."
         )

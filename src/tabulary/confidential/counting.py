@@ -1,7 +1,7 @@
 """Counting in compiled code: one pass over the records per covering margin, chunk by chunk."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -13,9 +13,7 @@ from tabulary.confidential.cover import SUPER_CELLS, SuperMargin, cover
 from tabulary.confidential.store import Codes, Layout, Store
 from tabulary.confidential.threads import available_threads
 from tabulary.core.domain import Domain, Margin
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of the work, how much of it is done, and how much there is."""
+from tabulary.core.progress import Progress
 
 # Progress is in hundredths of the work: a log of it must not show the number of records.
 _HUNDREDTHS = 100

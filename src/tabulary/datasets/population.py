@@ -7,11 +7,9 @@ section 3. The shares are invented to look like a census and estimate nothing ab
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, bin_labels
-
-Floats = NDArray[np.float64]
 
 _REGIONS = {
     "North East": 4.2,

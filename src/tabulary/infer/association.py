@@ -12,10 +12,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable
 from tabulary.infer.intervals import Interval, Level, Selection, Target, check_interval, interval
-from tabulary.infer.noise import Floats, GivenNoise
+from tabulary.infer.noise import GivenNoise
 from tabulary.infer.ratios import PairLaw, ratio_interval
 from tabulary.infer.sums import shared_noise
 from tabulary.planning.accuracy import normal_quantile

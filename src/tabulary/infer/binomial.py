@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidTable
 from tabulary.infer.laws import Shapes, reach_of
-from tabulary.infer.noise import CountLaw, Floats, IndependentNoise
+from tabulary.infer.noise import CountLaw, IndependentNoise
 from tabulary.noise import Tabulated
 
 _STEPS = 200

@@ -1,18 +1,15 @@
 """How surprising a statistic is among tables drawn from the fitted hypothesis through the actual noise."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer.hypothesis import Hypothesis, NullFit
-from tabulary.infer.noise import Floats, IndependentNoise, NoiseLaw
+from tabulary.infer.noise import IndependentNoise, NoiseLaw
 from tabulary.infer.results import TestResult
 from tabulary.noise import Entropy, SystemEntropy
-
-Progress = Callable[[int, int], None]
-"""Told how many repetitions are done, and of how many."""
 
 
 def bootstrap_test(
@@ -32,7 +29,9 @@ def bootstrap_test(
     fit does not come to rest counts as one that is at least as surprising, so p errs to the cautious side.
     """
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
-        raise InvalidPlan(f"the repetitions of a bootstrap are a positive whole number, not {repetitions!r}.")
+        raise InvalidArgument(
+            f"the repetitions of a bootstrap are a positive whole number, not {repetitions!r}."
+        )
     source = entropy or SystemEntropy()
     reached = 0
     for done in range(1, repetitions + 1):
@@ -43,7 +42,7 @@ def bootstrap_test(
         except NotCertified:
             reached += 1
         if progress is not None:
-            progress(done, repetitions)
+            progress("redrawing the table", done, repetitions)
     rank = f"the p-value is the rank among {repetitions:,} tables drawn from the fitted hypothesis"
     return TestResult(
         name,

@@ -9,10 +9,10 @@ facial set), and there it is an ordinary one, with fewer cells and fewer paramet
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import NotCertified
 from tabulary.infer.models import LogLinearModel
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # The program is solved to this; its answers are 0 or 1.

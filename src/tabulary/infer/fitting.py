@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.errors import NotCertified
 from tabulary.infer.models import LogLinearModel
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Of the total: how far a margin of the fit may be from that of the counts.

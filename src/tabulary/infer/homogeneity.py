@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable
-from tabulary.infer.bootstrap import Progress, bootstrap_test
+from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.hypothesis import Hypothesis
 from tabulary.infer.independence import Method, check_method, naive_test, two_way_design
 from tabulary.infer.noise import GivenNoise, noise_of

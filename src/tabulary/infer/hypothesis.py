@@ -6,10 +6,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.likelihood import NoisyCells, fit_log_linear
 from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear
-from tabulary.infer.noise import CorrelatedNoise, CountLaw, Floats, IndependentNoise, NoiseLaw
+from tabulary.infer.noise import CorrelatedNoise, CountLaw, IndependentNoise, NoiseLaw
 from tabulary.infer.reference import cell_moments, matched_tail, scaled_tail
 from tabulary.infer.results import TestResult
 from tabulary.noise import IntegerNoise, Tabulated

@@ -11,12 +11,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
-from tabulary.infer.bootstrap import Progress, bootstrap_test
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
+from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis
-from tabulary.infer.noise import Floats, GivenNoise, noise_of
+from tabulary.infer.noise import GivenNoise, noise_of
 from tabulary.infer.results import TestResult
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
@@ -52,7 +54,7 @@ def independence(
     * `naive`: G², or Pearson's χ² with `statistic="x2"`, as if the counts were exact. With noise of the size of the
       counts' own spread it rejects almost every true hypothesis. Negative counts are taken as 0.
     * `bootstrap`: the statistic of `noise-aware`, its p-value from `repetitions` tables drawn from the fitted null
-      through the actual noise: for small counts. `progress(done, all)` is called after each.
+      through the actual noise: for small counts. `progress` is called after each.
 
     `noise` is what `noise_of` takes, needed where the table does not state it. A level that is impossible, or that the
     hypothesis estimates as empty, is left out and takes its degrees of freedom along. What has one row or one column
@@ -69,7 +71,7 @@ def independence(
     """
     check_method(method)
     if statistic not in get_args(Statistic) or (statistic == "x2" and method != "naive"):
-        raise InvalidPlan(
+        raise InvalidArgument(
             "the statistic is 'g2', or 'x2' with method='naive'; a test that knows the noise has one only."
         )
     plain = table.table if isinstance(table, ReleasedTable) else table
@@ -89,9 +91,9 @@ def independence(
 
 
 def check_method(method: object) -> None:
-    """Raise InvalidPlan unless this is a method of a test."""
+    """Raise InvalidArgument unless this is a method of a test."""
     if method not in get_args(Method):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the methods of a test are {', '.join(map(repr, get_args(Method)))}, not {method!r}."
         )
 

@@ -19,11 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats, Integers
 from tabulary.infer.chi_squared import deviance, stirling_error
 from tabulary.infer.laws import COLUMN, EXACT, GAUSSIAN, LAPLACE
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # The columns of `numbers`, then those of `places`.
 WIDTH, CONSTANT, SLOPE, CURVATURE = 0, 1, 2, 3

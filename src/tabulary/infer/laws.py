@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tabulary.core.arrays import Floats, Integers
 from tabulary.errors import InvalidNoise
-from tabulary.infer.noise import CountLaw, CountRow, Floats, IndependentNoise, Integers
+from tabulary.infer.noise import CountLaw, CountRow, IndependentNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian, Tabulated, Truncated
 
 EXACT, LAPLACE, GAUSSIAN, SYMMETRIC, COLUMN = range(5)

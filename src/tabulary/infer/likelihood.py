@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidNoise, InvalidTable, NotCertified
 from tabulary.infer.laws import COLUMN, EXACT, Shapes
-from tabulary.infer.noise import Floats, IndependentNoise, whole_counts
+from tabulary.infer.noise import IndependentNoise, whole_counts
 
 _MOST_STEPS = 400
 # On the boundary what is left to gain may fall only as one over the steps; after so many, so little is nothing.

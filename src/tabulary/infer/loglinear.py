@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan
-from tabulary.infer.bootstrap import Progress
+from tabulary.errors import InvalidArgument
 from tabulary.infer.boundary import degrees_of_freedom, positive_cells
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.fitted_model import FittedModel
@@ -23,7 +23,6 @@ from tabulary.infer.noisy_loglinear import bootstrapped, noise_aware
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 
-Floats = NDArray[np.float64]
 Method = Literal["auto", "naive", "noise-aware", "bootstrap"]
 
 FACE = "zero counts leave cells without an estimate: the fit is zero there, and the others give the degrees of freedom"
@@ -60,7 +59,7 @@ def loglinear(
     """
     checked = LogLinearModel.parse(model, table.domain)
     if method not in get_args(Method):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the methods of a fit are {', '.join(map(repr, get_args(Method)))}, not {method!r}. Nothing was fitted."
         )
     counts = table if isinstance(table, Table) else table.table

@@ -18,12 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.interruption import checkpoint
 from tabulary.errors import NotCertified
-
-Floats = NDArray[np.float64]
 
 _MOST_WEIGHTS, _MOST_STEPS = 100, 300
 _PATIENCE = 10

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core import basis
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import Workload, maximal_margins
 from tabulary.errors import InvalidWorkload, TooManyCells
 from tabulary.reconstruct.measurement_operators import MarginMap, columns_of
-
-Floats = NDArray[np.float64]
 
 MAX_DESIGN = 1 << 25
 """The most entries, cells times cells of margins, of a design matrix."""

@@ -13,10 +13,11 @@ import math
 
 import numpy as np
 
+from tabulary.core.arrays import Floats, Integers
 from tabulary.errors import InvalidTable, NotCertified
 from tabulary.infer.laws import Shapes
 from tabulary.infer.likelihood import NoisyCells
-from tabulary.infer.noise import Floats, IndependentNoise, Integers
+from tabulary.infer.noise import IndependentNoise
 
 _STEPS = 300
 _TOLERANCE = 1e-9

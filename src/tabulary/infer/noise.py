@@ -6,17 +6,15 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tabulary.core.arrays import Floats, Integers
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import Drawable, Entropy, IntegerNoise, Tabulated, noise_from_description
 from tabulary.planning import CellErrors, SimulatedErrors
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class CountRow(Protocol):

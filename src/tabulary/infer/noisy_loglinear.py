@@ -11,8 +11,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.infer.bootstrap import Progress, bootstrap_test
+from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.boundary import degrees_of_freedom
 from tabulary.infer.fitted_model import FittedModel
 from tabulary.infer.hypothesis import Hypothesis, NullFit
@@ -20,8 +22,6 @@ from tabulary.infer.likelihood import NoisyCells
 from tabulary.infer.models import LogLinearModel
 from tabulary.infer.noise import CorrelatedNoise, CountLaw, IndependentNoise, NoiseLaw
 from tabulary.noise import Entropy
-
-Floats = NDArray[np.float64]
 
 
 def hypothesis_of(model: LogLinearModel, noise: NoiseLaw) -> Hypothesis:

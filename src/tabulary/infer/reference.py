@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.interruption import checkpoint
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.laws import Shapes, reach_of
 from tabulary.infer.likelihood import NoisyCells
-from tabulary.infer.noise import CountLaw, Floats, IndependentNoise
+from tabulary.infer.noise import CountLaw, IndependentNoise
 
 # Moments are computed at the means exp(k/4) and interpolated between.
 _STEP = 0.25

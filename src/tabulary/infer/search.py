@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer.fitted_model import FittedModel
 from tabulary.infer.loglinear import naive
 from tabulary.infer.models import LogLinearModel
@@ -16,8 +17,6 @@ from tabulary.infer.results import TestResult
 from tabulary.release import ReleasedTable
 
 Fitter = Callable[[LogLinearModel], FittedModel]
-Progress = Callable[[str, int], None]
-"""Told which search is on, "noise-aware" or "naive", and how many interactions it has dropped."""
 
 # Every interaction of a table of this many attributes, else those of so many at most.
 _SATURATED, _ORDER = 4, 3
@@ -124,7 +123,7 @@ def search(
     chosen: [eye hair]
     """
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the level of a test lies strictly between 0 and 1, not {alpha!r}. Nothing was searched."
         )
     first = _start(table.domain) if start is None else LogLinearModel.parse(start, table.domain)
@@ -163,7 +162,7 @@ def _eliminated(
         steps.append(step)
         model = smaller
         if progress is not None:
-            progress(method, len(steps))
+            progress(f"{method} search", len(steps), 0)
 
 
 def _tested(fit: Fitter, larger: LogLinearModel, smaller: LogLinearModel) -> TestResult | None:

@@ -7,9 +7,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tabulary.core.arrays import Floats
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise
-from tabulary.infer.noise import CorrelatedNoise, CountLaw, Floats, GivenNoise, noise_of
+from tabulary.infer.noise import CorrelatedNoise, CountLaw, GivenNoise, noise_of
 from tabulary.noise import IntegerNoise, Tabulated, weighted_half_width
 from tabulary.planning.accuracy import heavy_quantile
 from tabulary.planning.contrast_errors import fourth_cumulant

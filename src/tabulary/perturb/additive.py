@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tabulary.core.arrays import Floats
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
@@ -17,7 +18,7 @@ from tabulary.errors import InvalidNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, Truncated
 from tabulary.noise.truncated import check_bound
 from tabulary.perturb.exact_delta import checked_epsilon, delta_between
-from tabulary.perturb.law import Floats, Loss, Perturbation, Row
+from tabulary.perturb.law import Loss, Perturbation, Row
 
 # A law without a bound is summed over values that contain all but this share of it.
 _LEFT_OUT = 1e-17

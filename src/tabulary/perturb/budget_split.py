@@ -5,9 +5,8 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tabulary.core.arrays import Floats
 
 _DIGITS = 6
 _HALVINGS = 50

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.perturb.law import Floats
+from tabulary.core.arrays import Floats
 
 _NEWTON_STEPS = 500
 _HALVINGS = 60

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.noise import Entropy, SquareRootLaplace
 from tabulary.perturb.exact_delta import checked_epsilon
-from tabulary.perturb.law import Floats, Perturbation, Row, checked_count
+from tabulary.perturb.law import Perturbation, Row, checked_count
 
 _SMALLEST, _LARGEST = Fraction(1, 20), Fraction(1000)
 _MOST_VALUES = 20_000_000

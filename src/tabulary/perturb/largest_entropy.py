@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tabulary.perturb.law import Floats, Row
+from tabulary.core.arrays import Floats
+from tabulary.perturb.law import Row
 
 _STEPS = 60
 # A step that promises this much less moves no probability by more than its root.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
@@ -19,7 +20,6 @@ from tabulary.noise import Drawable, Sampler
 if TYPE_CHECKING:
     from tabulary.perturb.published import PerturbedTable
 
-Floats = NDArray[np.float64]
 Loss = Literal["l1", "l2", "l3"]
 
 

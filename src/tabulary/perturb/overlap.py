@@ -13,15 +13,13 @@ from fractions import Fraction
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import exact_sum
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.perturb.additive import Laplace, Normal
-
-Floats = NDArray[np.float64]
 
 # The grid on which privacy losses are added up has about this many steps from zero to the largest loss.
 _STEPS = 8_192

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import ExactSampler, Sampler
 from tabulary.noise.integer import check_half_width
-from tabulary.perturb.law import Floats, Perturbation
+from tabulary.perturb.law import Perturbation
 from tabulary.planning import ErrorLaw
 from tabulary.release import ReleasedTable
 

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.residuals import component
 from tabulary.errors import TooManyCells
@@ -26,7 +27,6 @@ from tabulary.planning.contrast_errors import fourth_cumulant
 from tabulary.planning.residual_errors import TailWeights, part_variance, subsets
 from tabulary.reconstruct.residuals import table_of
 
-Floats = NDArray[np.float64]
 Noises = Mapping[Margin, DiscreteLaplace | Truncated]
 
 MOST_CELLS = 1_500

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.table import frame_of
 from tabulary.core.workload import show_margin
@@ -18,8 +19,6 @@ from tabulary.planning.covariance import CellCovariance, CountNoise
 
 if TYPE_CHECKING:
     import pandas
-
-Floats = NDArray[np.float64]
 
 
 class ErrorLaw(Protocol):

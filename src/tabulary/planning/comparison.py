@@ -1,11 +1,12 @@
 """Every mechanism side by side for one request: what each would cost in accuracy, and why one was chosen."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tabulary.core.domain import MAX_CELLS
 from tabulary.core.privacy import PureDP
+from tabulary.core.progress import Progress
 from tabulary.errors import PublicError
 from tabulary.planning.allocation import margin_variance
 from tabulary.planning.choice import chosen, clearly_better, compare
@@ -20,7 +21,6 @@ MECHANISMS = ("cells", "margins", "fourier", "efron-stein", "residual")
 SHRUNK = "residual, shrunk"
 """What residuals with reconstruct = "shrink" are called beside them."""
 
-Progress = Callable[[str, int, int], None]
 
 # Errors that differ by less than this are the same to a reader.
 _ALIKE = 1e-9

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core import basis
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidTable, TooManyCells
 from tabulary.noise import IntegerNoise
-
-Floats = NDArray[np.float64]
 
 MOST_CELLS = 4_096
 """The most cells of a covariance that is written out: the square of this fills 128 MB."""

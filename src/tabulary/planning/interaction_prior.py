@@ -12,9 +12,8 @@ did well on all. A wrong guess costs accuracy, never privacy.
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tabulary.core.arrays import Floats
 
 TYPICAL = 0.01
 """The strength of an ordinary interaction of two attributes."""

@@ -18,9 +18,10 @@ from functools import cached_property
 import numpy as np
 
 from tabulary.core import basis
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.residuals import centre
-from tabulary.planning.covariance import Draws, Floats, by_block, filtered
+from tabulary.planning.covariance import Draws, by_block, filtered
 from tabulary.planning.residual_errors import SMALLEST_VARIANCE, Part, part_variance, subsets
 
 

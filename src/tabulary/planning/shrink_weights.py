@@ -21,8 +21,8 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Loss, PureDP
@@ -30,8 +30,6 @@ from tabulary.core.workload import Workload
 from tabulary.planning.allocation import Part, cell_weights, gaussian_allocation, residual_variances
 from tabulary.planning.interaction_prior import STRENGTHS, prior
 from tabulary.planning.laplace_allocation import laplace_allocation
-
-Floats = NDArray[np.float64]
 
 RECORDS = 100_000
 """The number of records that a plan reckons with, unless it is told another."""

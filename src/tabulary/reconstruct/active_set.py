@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tabulary.core.arrays import Floats
 
 # The proximal term that keeps a step defined when columns depend on each other, relative to their squared length.
 _PROXIMITY = 1e-10

@@ -13,7 +13,6 @@ multipliers are the table.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import highspy
@@ -21,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core import basis
-from tabulary.reconstruct.measurement_operators import ContrastMap, Floats, LinearMap, MarginMap, columns_of
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
+from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, columns_of
 
 # Of the largest |measured| / scale: below this a deviation counts as none.
 FEASIBLE = 1e-7
@@ -52,7 +53,7 @@ def generate(
     everything: bool,
     rounds: int,
     seconds: float,
-    progress: Callable[[str, int, int], None] | None,
+    progress: Progress | None,
 ) -> Generated:
     """Return the best table of the cells that were needed, with its certificate.
 

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.bits import from_bits
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts
@@ -15,7 +16,7 @@ from tabulary.noise import Entropy, IntegerNoise
 from tabulary.planning import Measurement, Plan
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.measurement_operators import ContrastMap, Floats, LinearMap, MarginMap, ResidualMap
+from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, ResidualMap
 from tabulary.reconstruct.rounding.full_table import round_table, rounding_report, uniforms_from
 
 _SMALLEST_SPREAD = 1e-6

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidTable
-from tabulary.reconstruct.measurement_operators import ContrastMap, Floats
+from tabulary.reconstruct.measurement_operators import ContrastMap
 
 # A block of 2¹² numbers, 32 KiB, stays in the first-level cache for all of its twelve passes.
 _BLOCK = 1 << 12

@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.reconstruct.proportional import Projections, fit
-
-Floats = NDArray[np.float64]
 
 _SWEEPS = 1_000
 # Sweeps are fewer on a table with so many cells that they would visit more than this.

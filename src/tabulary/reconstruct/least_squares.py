@@ -1,21 +1,17 @@
 """Least squares: the non-negative table that fits all measured values best, with a certificate."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core import basis
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.reconstruct.active_set import fit, gap_of
 from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, columns_of, fast_map
-
-Floats = NDArray[np.float64]
-
-Progress = Callable[[int, float], None]
-"""Called after every round with the number of rounds and the gap that is certified so far."""
 
 # Gradient steps before the first round of columns, and before every later one: they find the cells that matter.
 _FIRST_BURST = 30
@@ -93,7 +89,7 @@ def solve_least_squares(
     linear_map = fast_map(linear_map)
     problem = _Problem.of(linear_map, measured, variances, impossible)
     if not tolerance > 0:
-        raise InvalidPlan(f"the tolerance of least squares must be positive, not {tolerance!r}.")
+        raise InvalidArgument(f"the tolerance of least squares must be positive, not {tolerance!r}.")
     floor = 64 * float(np.finfo(np.float64).eps) * float(problem.values @ problem.values)
     table = np.full(problem.cells.size, max(0.0, float(problem.values @ problem.z)) / problem.total_squared)
     even = _evened(problem, measured)
@@ -109,7 +105,7 @@ def solve_least_squares(
             problem, table, _LATER_BURST if round_ else _FIRST_BURST, tolerance, floor
         )
         if progress is not None:
-            progress(round_ + 1, gap)
+            progress("least squares", round_ + 1, 0)
         # No proof is finer than what doubles can tell. The table still is, after a few exact fits, and the gap
         # that is reported says what is proved.
         provable = 4 * floor if round_ >= _FITS_BEFORE_DOUBT else 0.0
@@ -145,7 +141,7 @@ class _Problem:
         self.total_squared = float(self.z @ self.z)
         self.lengths = self.adjoint(self.z)
         if self.cells.size and not self.lengths.min() > 0:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "least squares needs a measurement that bounds every cell: the total, or a margin. "
                 "Measure the total too. Nothing was reconstructed."
             )

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core import basis
+from tabulary.core.arrays import Floats
 from tabulary.core.residuals import residual_shape
-
-Floats = NDArray[np.float64]
 
 
 class LinearMap(Protocol):

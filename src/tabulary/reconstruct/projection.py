@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 
 # Newton steps for one margin at a time. The first may go too far, where cells leave their bounds; from there on they

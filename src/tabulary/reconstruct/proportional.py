@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Number = TypeVar("Number", np.int64, np.float64)
 

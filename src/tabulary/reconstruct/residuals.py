@@ -9,12 +9,11 @@ table from these measurements has a smaller variance in any cell.
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.residuals import add_up, component
 from tabulary.planning import Measurement, Plan
 from tabulary.planning.residual_errors import part_variance, subsets, subsets_within
-
-Floats = NDArray[np.float64]
 
 
 def residual_estimates(measurement: Measurement) -> dict[Margin, Floats]:

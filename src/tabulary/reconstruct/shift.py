@@ -17,12 +17,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 from tabulary.noise.integer import exact_scale
 from tabulary.noise.sums import smallest
-
-Floats = NDArray[np.float64]
 
 # A failure probability below this drowns in the rounding of the sums.
 _SMALLEST_FAILURE = 1e-9

@@ -28,13 +28,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.reconstruct.independence import Independence
 from tabulary.reconstruct.projection import nearest
 from tabulary.reconstruct.proportional import Agreement, Number, Projections, fit, held_table
 from tabulary.reconstruct.shrinkage_posterior import judged
-
-Floats = NDArray[np.float64]
 
 # A cell keeps at least this share of its base, or of what is open about it if that is less, so that fitting can
 # reach the margins; without noise nothing is open, and the measured table is kept as it is.

@@ -27,8 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.residuals import centre
 from tabulary.noise import Entropy
@@ -36,8 +36,6 @@ from tabulary.planning import ErrorLaw, Plan, SimulatedErrors
 from tabulary.planning.accuracy import normal_quantile
 from tabulary.reconstruct.rounding.full_table import uniforms_from
 from tabulary.reconstruct.shrink import Shrinkage, Shrunken
-
-Floats = NDArray[np.float64]
 
 REPETITIONS = 50
 FEWEST = 10

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats
 from tabulary.planning.interaction_prior import STRENGTHS, prior
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,13 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.bits import to_bits
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts
 from tabulary.noise import Entropy
 from tabulary.planning import ErrorLaw, SimulatedErrors
 from tabulary.reconstruct.constrained import FullTable
-from tabulary.reconstruct.measurement_operators import Floats
 
 REPETITIONS = 100
 FEWEST = 20

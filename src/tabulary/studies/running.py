@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
@@ -13,11 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tabulary.errors import InvalidPlan, PublicError, StudyError
+from tabulary.core.progress import Progress
+from tabulary.errors import InvalidArgument, PublicError, StudyError
 from tabulary.studies.folder import StudyFolder, csv_of_rows, csv_text
 from tabulary.studies.study import Lab, Row, Section, Sheets, Study, Task
-
-Progress = Callable[[str, int, int], None]
 
 PROCESSES = 2
 
@@ -48,7 +47,9 @@ def run(
     """
     for name, value, least in (("seed", seed, 0), ("processes", processes, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidPlan(f"`{name}` is a whole number from {least} on, not {value!r}. Nothing was done.")
+            raise InvalidArgument(
+                f"`{name}` is a whole number from {least} on, not {value!r}. Nothing was done."
+            )
     place = StudyFolder(Path(folder), study.confidential)
     tasks = list(study.tasks())
     identity = {

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Margin
+from tabulary.core.progress import Progress
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidTable
 from tabulary.noise import Entropy, SystemEntropy
 from tabulary.release import Release
-from tabulary.synth.particles import Progress, particles
+from tabulary.synth.particles import particles
 from tabulary.synth.rows import SyntheticRecords, check_rows
 
 # Enough rows to weigh for tables of some ten thousand cells.

@@ -26,17 +26,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, maximal_margins
-from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells
+from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
-from tabulary.synth.adaptive import AdaptivePlan, Floats, Observed, learned
+from tabulary.synth.adaptive import AdaptivePlan, Observed, learned
 from tabulary.synth.counting import neighbours_of, paid_tally
-from tabulary.synth.particles import Progress, particles
+from tabulary.synth.particles import particles
 from tabulary.synth.rows import SyntheticRecords, check_rows
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -271,7 +273,7 @@ def memory_bytes(memory: int | str) -> int:
     else:
         number = memory if isinstance(memory, int) and not isinstance(memory, bool) else 0
     if number < 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"memory is a number of bytes, or text such as '64 MiB', not {memory!r}. Nothing was measured."
         )
     return number

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats
 
 Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 
 @compiled

@@ -28,23 +28,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, approx_to_zcdp, describe_privacy
+from tabulary.core.progress import Progress
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidPrivacy, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.asking import asked_workload, named_domain, whole_person
 from tabulary.synth.counting import neighbours_of, paid_tally
-from tabulary.synth.particles import Particles, Progress
+from tabulary.synth.particles import Particles
 from tabulary.synth.rows import SyntheticRecords, check_rows
 from tabulary.synth.selection import choice_rate
 from tabulary.toolbox.choice_laws import ExponentialChoice
-
-Floats = NDArray[np.float64]
 
 # A table of doubles, a second one of weights, and the codes of its cells: below one GiB.
 LARGEST_TABLE = 8_000_000
@@ -106,7 +106,7 @@ class MwemPlan:
         near = whole_person(neighbours, "MWEM")
         for name, number in (("rounds", rounds), ("passes", passes)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"{name} is a whole number, 1 or more, not {number!r}. Nothing was measured."
                 )
         return cls(small, margins, privacy, near, rounds, passes)

@@ -16,19 +16,18 @@ weighted until the tables come out:
 Cells that no row was drawn in stay empty, and what they should hold is missing: `fitted` tells how much.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.progress import Progress
 from tabulary.noise import Entropy
 from tabulary.synth.rows import forbidden
 from tabulary.synth.uniform import uniforms
-
-Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 
 _SWEEPS = 12
 # A sweep that brings the tables less than this much nearer, as a share of what is missing, is the last. Not so in the

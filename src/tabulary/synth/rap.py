@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from tabulary.confidential.records import Records
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP
+from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, LedgerError
+from tabulary.errors import InvalidArgument, LedgerError
 from tabulary.ledger import Account, Ledger
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.checkpoint import Checkpoint, Progressed
 from tabulary.synth.counting import counted, neighbours_of
-from tabulary.synth.particles import Progress
 from tabulary.synth.rap_plan import RELAXED_ROWS, STEPS, Accounting, RapPlan
 from tabulary.synth.relaxed import RelaxedRows, project, require_jax
 from tabulary.synth.rows import MEMORY, SyntheticRecords, check_rows
@@ -87,7 +87,7 @@ def rap(
     <SyntheticRecords: 500 rows of 3 attributes>
     """
     if not isinstance(records, Records | Table):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"RAP reads Records or a Table, not {type(records).__name__}. Nothing was measured."
         )
     plan = RapPlan.of(

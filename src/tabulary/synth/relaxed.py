@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
 from tabulary.errors import MissingExtra
 from tabulary.noise import Entropy
 from tabulary.synth.queries import Queries, columns_of, offsets_of
 from tabulary.synth.uniform import uniforms
-
-Floats = NDArray[np.float64]
 
 # Prefixes in one gradient step. A step on a thousand rows then takes some tens of megabytes.
 _BATCH = 128

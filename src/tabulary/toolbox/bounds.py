@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.toolbox.spending import UNSPENT
 
 # Up to here a double is exact for every whole number of units, and every scale of noise is possible.
@@ -42,24 +42,24 @@ class Bounds:
 
     def __init__(self, low: object, high: object, *, unit: object = 1, clamp: bool = False) -> None:
         for name, value in (("low", low), ("high", high), ("unit", unit)):
-            object.__setattr__(self, name, exact_fraction(value, name=name, error=InvalidPlan))
+            object.__setattr__(self, name, exact_fraction(value, name=name, error=InvalidArgument))
         object.__setattr__(self, "clamp", clamp)
         if not isinstance(clamp, bool):
-            raise InvalidPlan(f"clamp must be True or False, not {clamp!r}.")
+            raise InvalidArgument(f"clamp must be True or False, not {clamp!r}.")
         if not self.low < self.high:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the bounds need low < high, but {show_fraction(self.low)} is not below "
                 f"{show_fraction(self.high)}."
             )
         if self.unit <= 0:
-            raise InvalidPlan(f"the unit of bounds must be positive, not {show_fraction(self.unit)}.")
+            raise InvalidArgument(f"the unit of bounds must be positive, not {show_fraction(self.unit)}.")
         if (self.low / self.unit).denominator != 1 or (self.high / self.unit).denominator != 1:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"both bounds must be multiples of the unit {show_fraction(self.unit)}, to which every value is "
                 "rounded. Widen them to the next multiples."
             )
         if max(abs(self.lowest), abs(self.highest)) > _LARGEST_STEP or self.width > _MOST_STEPS:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "the bounds contain more steps than noise can be drawn for. Choose a coarser unit."
             )
 
@@ -108,7 +108,7 @@ def refuse_other_than_bounds(bounds: object) -> None:
     >>> refuse_other_than_bounds(Bounds(0, 1))
     """
     if not isinstance(bounds, Bounds):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the range of the values must be Bounds(low, high), not a {type(bounds).__name__}. {UNSPENT}"
         )
 

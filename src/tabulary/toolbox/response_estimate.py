@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidDomain, listed
 from tabulary.noise.integer import check_half_width
-
-Floats = NDArray[np.float64]
 
 # Probabilities are known to this, and an interval is the wider by it.
 _SLACK = 1e-9

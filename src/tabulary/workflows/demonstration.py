@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tabulary import datasets
 from tabulary.core.domain import Domain
+from tabulary.core.progress import Progress
 from tabulary.errors import ReleaseExists
-from tabulary.workflows.releasing import Progress
 
 PEOPLE = 200_000
 """How many there are, unless told otherwise."""

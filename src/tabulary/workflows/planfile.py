@@ -10,10 +10,11 @@ from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.records import Records
 from tabulary.confidential.sources import Source
 from tabulary.core.domain import MAX_CELLS, Domain
+from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidWorkload
+from tabulary.errors import InvalidSettings, InvalidWorkload
 from tabulary.planning import Plan, plan
-from tabulary.planning.comparison import Comparison, Progress, compare_plans, request_of
+from tabulary.planning.comparison import Comparison, compare_plans, request_of
 from tabulary.release.writers import ALWAYS, extra_formats
 from tabulary.workflows.sections import Section, located, read_domain, read_privacy, read_toml
 
@@ -83,7 +84,7 @@ def read_plan_file(path: Path) -> PlanFile:
     witness = ledger.take("witness", str, default=None)
     ledger.done()
     if (book is None) != (account is None) or (witness and not book):
-        raise InvalidPlan(f"{ledger.name} needs both `file` and `account`.")
+        raise InvalidSettings(f"{ledger.name} needs both `file` and `account`.")
     # Last, because planning can be slow: mistakes in the file are reported at once.
     made = located(
         path.name,
@@ -120,7 +121,7 @@ def _workload(section: Section, domain: Domain) -> tuple[Workload, int]:
     max_cells = section.take("max_cells", int, default=MAX_CELLS)
     section.done()
     if margins is None and orders is None:
-        raise InvalidPlan(f'{section.name} needs `margins`, such as "[sex age]", or `k_way`, such as 2.')
+        raise InvalidSettings(f'{section.name} needs `margins`, such as "[sex age]", or `k_way`, such as 2.')
 
     def build() -> Workload:
         wanted: list[Any] = []

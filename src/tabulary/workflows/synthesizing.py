@@ -1,21 +1,19 @@
 """Synthetic rows as a use case: from a release folder, or from the records of a plan file."""
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tabulary.confidential.records import Records
 from tabulary.core.privacy import ZCDP, ApproxDP
-from tabulary.errors import InvalidPlan
+from tabulary.core.progress import Progress
+from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
 from tabulary.release import Release
 from tabulary.synth import from_release, graphical, mwem, rap
 from tabulary.synth.rows import SyntheticRecords
 from tabulary.workflows.planfile import PlanFile
 from tabulary.workflows.releasing import release
-
-Progress = Callable[[str, int, int], None]
 
 
 class Method(StrEnum):
@@ -55,18 +53,18 @@ def synthesize(
 
 def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Path | None) -> None:
     if checkpoint is not None and method is not Method.rap:
-        raise InvalidPlan("only the method rap uses a checkpoint. Nothing was measured.")
+        raise InvalidArgument("only the method rap uses a checkpoint. Nothing was measured.")
     if method is Method.release:
         if rounds is not None:
-            raise InvalidPlan("only rap, mwem and graphical have rounds. Nothing was measured.")
+            raise InvalidArgument("only rap, mwem and graphical have rounds. Nothing was measured.")
         if planned.plan.reconstruct not in ("shrink", "least-squares", "lp"):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "rows need tables that agree and are not negative, and the tables of this plan may be "
                 "neither. Nothing was measured. Set reconstruct = 'shrink' in [mechanism] of the plan "
                 "file, or choose another method."
             )
     elif method is not Method.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{method} adds Gaussian noise, which needs a delta or a rho. Nothing was measured. Set one in "
             "[privacy] of the plan file, or use the method mwem."
         )

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.infer import CorrelatedNoise, IndependentNoise, independence
 from tabulary.infer.bootstrap import drawn_release, poisson_counts
 from tabulary.noise import DiscreteLaplace
@@ -48,13 +48,13 @@ def test_a_table_beyond_all_that_the_hypothesis_draws_has_the_smallest_rank():
 
 def test_progress_is_told_after_every_repetition():
     told = []
-    bootstrap(5, progress=lambda done, of: told.append((done, of)))
+    bootstrap(5, progress=lambda _, done, of: told.append((done, of)))
     assert told == [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]
 
 
 @pytest.mark.parametrize("repetitions", [0, -1, 1.5, True])
 def test_repetitions_are_a_positive_whole_number(repetitions):
-    with pytest.raises(InvalidPlan, match="repetitions"):
+    with pytest.raises(InvalidArgument, match="repetitions"):
         bootstrap(repetitions)
 
 

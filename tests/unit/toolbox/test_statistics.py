@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.noise import ExactSampler
 from tabulary.toolbox import Bounds, count, mean, standard_deviation, standard_deviation_sensitivity, total
 from tabulary.toolbox.statistics import variance_sensitivity
@@ -237,7 +237,9 @@ def test_no_record_and_one_are_neighbours_and_both_are_measured(statistic):
     assert low <= high
 
 
-@pytest.mark.parametrize(("statistic", "says"), [(mean, "a mean needs"), (standard_deviation, "at least two values")])
+@pytest.mark.parametrize(
+    ("statistic", "says"), [(mean, "a mean needs"), (standard_deviation, "at least two values")]
+)
 def test_where_the_number_of_records_is_public_a_ratio_of_none_is_refused(statistic, says):
     with pytest.raises(InvalidColumn, match=says):
         statistic([], Bounds(0, 1), privacy=ONE, neighbours="replace")
@@ -245,7 +247,7 @@ def test_where_the_number_of_records_is_public_a_ratio_of_none_is_refused(statis
 
 @pytest.mark.parametrize("statistic", [total, mean, standard_deviation])
 def test_bounds_that_are_not_declared_as_such_are_refused(statistic):
-    with pytest.raises(InvalidPlan, match="Bounds"):
+    with pytest.raises(InvalidArgument, match="Bounds"):
         statistic([1, 2], (0, 5), privacy=ONE)
 
 

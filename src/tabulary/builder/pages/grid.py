@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tabulary.builder.pages.choices import Choices, Show
 from tabulary.cellkey import CellKeyTable
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.errors import TableRefused
 from tabulary.infer.sums import SumLaw
@@ -34,7 +35,6 @@ from tabulary.release.table import CONFIDENCE
 from tabulary.workflows.answering.answers import Answerer, Method
 from tabulary.workflows.answering.questions import Question
 
-Floats = NDArray[np.float64]
 Published = ReleasedTable | CellKeyTable
 Smaller = Callable[[Margin], Published | None]
 """Gives the table by some of the attributes, of the same people; None if it is not to be had."""

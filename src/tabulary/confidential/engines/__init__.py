@@ -1,6 +1,6 @@
 """The engines that count records in any place: the port, and one module per engine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of the work, how much of it is done, and how much there is; zero means unknown."""
+from tabulary.core.progress import Progress
 
 Counts = dict[Margin, NDArray[np.int64]]
 """Exact counts by margin, each in the margin's shape. Confidential."""

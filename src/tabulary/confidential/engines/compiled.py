@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.dropping import dropping
 from tabulary.confidential.encoding import encode
-from tabulary.confidential.engines import Counts, Progress
+from tabulary.confidential.engines import Counts
 from tabulary.confidential.fingerprint import fingerprint
 from tabulary.confidential.reading import Reader
 from tabulary.confidential.store import MEMORY_BYTES
 from tabulary.confidential.weights import Weights, check_weights
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.progress import Progress
 
 
 class CompiledEngine:

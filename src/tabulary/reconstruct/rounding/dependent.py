@@ -8,12 +8,9 @@ one fraction is settled by every step.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from tabulary.core.arrays import Floats, Integers
 
 UNIT = 1 << 40
 """Fractions on the graph are whole multiples of 1/UNIT, so that sums are exact."""

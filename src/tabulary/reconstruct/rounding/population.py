@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats, Integers
 from tabulary.core.domain import Domain, Margin
 from tabulary.reconstruct.rounding.dependent import UNIT, round_on_graph
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Singles = NDArray[np.float32]
 Codes = NDArray[np.int32]
 Block = tuple[Margin, NDArray[np.bool_]]

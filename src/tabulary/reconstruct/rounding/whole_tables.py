@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats, Integers
 from tabulary.core.domain import Domain, Margin
-from tabulary.errors import InvalidPlan, InvalidTable, listed
+from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.reconstruct.rounding.dependent import UNIT, round_on_graph
 from tabulary.reconstruct.rounding.population import Uniform, onto, tables_of_population
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_RECORDS = 5_000_000
 """The largest population that is made; above it a table is better published as real numbers."""
@@ -82,7 +80,7 @@ def whole_tables(
         facts["method"] = "margins"
     if found is None:
         if total > MOST_RECORDS:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"whole tables that agree with each other would be counted from {total:,} records, more than the "
                 f"{MOST_RECORDS:,} that are made. Nothing was rounded. Keep real numbers: rounding = 'none'."
             )

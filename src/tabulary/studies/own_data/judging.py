@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts as Published
 from tabulary.core.table import Table
@@ -26,7 +27,6 @@ from tabulary.studies.own_data.counting import Counts, summed
 from tabulary.studies.own_data.measures import Measures, holder, needed
 from tabulary.studies.study import Value
 
-Floats = NDArray[np.float64]
 Found = dict[str, Value]
 
 LARGE = 0.01

@@ -26,6 +26,7 @@ from typing import Literal
 import numpy as np
 
 from tabulary.confidential.tally import Tally
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
@@ -42,7 +43,7 @@ from tabulary.reconstruct.constrained import FullTable, measured_vector
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.lp import ProgramSolution, solve_program
-from tabulary.reconstruct.measurement_operators import Floats, MarginMap, ResidualMap
+from tabulary.reconstruct.measurement_operators import MarginMap, ResidualMap
 from tabulary.reconstruct.rounding.full_table import round_table, uniforms_from
 from tabulary.studies.published import (
     Calibration,

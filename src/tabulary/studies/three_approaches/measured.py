@@ -5,9 +5,9 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tabulary.confidential.tally import Tally
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.privacy import Privacy, PureDP
 from tabulary.core.table import Table
@@ -22,8 +22,6 @@ from tabulary.studies.three_approaches.expected import APPROACHES
 
 PROGRAM = "fourier, program"
 """The algorithm of the paper as a whole: coefficients, the linear program, rounding to the nearest whole numbers."""
-
-Floats = NDArray[np.float64]
 
 
 def measured_errors(

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidTable
 from tabulary.suppress.attacks.findings import Findings
-from tabulary.suppress.attacks.intervals import Progress, intervals
+from tabulary.suppress.attacks.intervals import intervals
 from tabulary.suppress.attacks.posteriors import Beliefs, beliefs, prior_knowledge
 from tabulary.suppress.attacks.primary_sets import PrimarySets, primary_sets
 from tabulary.suppress.attacks.published import Parts, Published

@@ -1,12 +1,10 @@
 """Between which values every suppressed number must lie, and why."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from tabulary.core.progress import Progress
 from tabulary.suppress.attacks.published import Place, Published
 from tabulary.suppress.attacks.system import Proof
-
-Progress = Callable[[str, int, int], None]
 
 # Ends of amounts this near to each other, relative to the largest published number, are one value.
 _EQUAL = 1e-7

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidTable, NotCertified
 from tabulary.suppress.attacks.published import Published
 from tabulary.suppress.attacks.system import Proof, System
-
-Floats = NDArray[np.float64]
 
 # What the solver may be off by.
 _TOLERANCE = 1e-9

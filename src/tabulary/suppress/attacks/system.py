@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from tabulary.core.arrays import Floats
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.errors import InvalidTable
 from tabulary.suppress.attacks.published import Place, Published, Rows
-
-Floats = NDArray[np.float64]
 
 # Multipliers below this are zero.
 _NOTHING = 1e-9

@@ -20,21 +20,22 @@ branches.
 
 import heapq
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.errors import NotCertified
 from tabulary.suppress.classical_method.heuristic import Draft, heuristic
 from tabulary.suppress.classical_method.problem import Problem, Target
 from tabulary.suppress.classical_method.protection import simplex
 from tabulary.suppress.classical_method.routes import Routes
-from tabulary.suppress.classical_method.rules import Floats, Mask
+from tabulary.suppress.classical_method.rules import Mask
 
-Progress = Callable[[str, int, int], None]
 Decisions = tuple[tuple[int, bool], ...]
 Places = NDArray[np.int32]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
+from tabulary.core.arrays import Floats
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Of the level that is asked for: a smaller flow is none.

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
-from tabulary.suppress.classical_method.rules import Floats, Mask
+from tabulary.suppress.classical_method.rules import Mask
 
 # One index for each axis: all its levels but the total, or the total.
 Part = tuple[slice | int, ...]

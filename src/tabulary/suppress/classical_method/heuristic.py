@@ -7,16 +7,14 @@ every secondary cell, the dearest first, is published again if all targets are s
 is forbidden in turn, which frees a search that has run into a corner.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.errors import CannotProtect
 from tabulary.suppress.classical_method.problem import Problem, Target
 from tabulary.suppress.classical_method.routes import Cells, Routes
-from tabulary.suppress.classical_method.rules import Floats, Mask
-
-Progress = Callable[[str, int, int], None]
+from tabulary.suppress.classical_method.rules import Mask
 
 # Of a target: what is missing to it by rounding.
 _ROUNDING = 1e-7

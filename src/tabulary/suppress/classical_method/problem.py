@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tabulary.suppress.classical_method.rules import Floats, Levels, Mask
+from tabulary.core.arrays import Floats
+from tabulary.suppress.classical_method.rules import Levels, Mask
 
 
 class Target(NamedTuple):

@@ -7,9 +7,10 @@ here is shared with the ways in which patterns are found, so that it can tell wh
 import highspy
 import numpy as np
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import NotCertified
 from tabulary.suppress.classical_method.problem import Problem, Target, lines
-from tabulary.suppress.classical_method.rules import Floats, Mask
+from tabulary.suppress.classical_method.rules import Mask
 
 # Of the largest number at hand: below this a deviation counts as none.
 TOLERANCE = 1e-7

@@ -6,10 +6,11 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.errors import NotCertified
 from tabulary.suppress.classical_method.problem import Problem, lines
 from tabulary.suppress.classical_method.protection import TOLERANCE, simplex
-from tabulary.suppress.classical_method.rules import Floats, Mask
+from tabulary.suppress.classical_method.rules import Mask
 
 Cells = NDArray[np.int64]
 

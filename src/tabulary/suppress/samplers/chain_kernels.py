@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled, inlined
+from tabulary.core.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Law = tuple[Integers, Integers, Integers, Floats, Floats]
 
 # Further than any count.

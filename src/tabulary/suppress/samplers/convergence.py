@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tabulary.core.arrays import Floats
+
 Series = NDArray[np.floating] | NDArray[np.integer]
 """Chains × records × statistics."""
 

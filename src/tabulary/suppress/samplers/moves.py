@@ -5,11 +5,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Integers
 from tabulary.errors import InvalidTable, NotCertified
 from tabulary.suppress.samplers.coins import Coins
 from tabulary.suppress.samplers.known import Known
-
-Integers = NDArray[np.int64]
 
 # How often moves are shortened by one another, at most; a handful is usual.
 _PASSES = 50

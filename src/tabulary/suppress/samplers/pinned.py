@@ -7,11 +7,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats
 from tabulary.suppress.samplers.known import Known
 from tabulary.suppress.samplers.rounds import Round
 from tabulary.suppress.samplers.walk import Walk
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

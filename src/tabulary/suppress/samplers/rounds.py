@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Integers
 from tabulary.suppress.samplers.convergence import Convergence
-from tabulary.suppress.samplers.walk import Integers, Records, Walk
+from tabulary.suppress.samplers.walk import Records, Walk
 
 CHAINS = 4
 """How many walks go beside each other."""

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import Floats, Integers
 from tabulary.suppress.samplers.known import Known
 from tabulary.suppress.samplers.moves import moves_basis
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Records = NDArray[np.int32]
 
 

@@ -1,20 +1,18 @@
 """Advice on binning, before anything private is read: which cells have too few people, and which levels to merge."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.progress import Progress
 from tabulary.errors import listed
 from tabulary.suppress.samplers.people import People, Range
 from tabulary.suppress.simulatable_method.binning import joined_label
 from tabulary.suppress.simulatable_method.terms import Terms
 from tabulary.suppress.simulatable_method.theorems import unsafe_chance
-
-Progress = Callable[[str, int, int], None]
 
 Groups = tuple[tuple[Range, ...], ...]
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidTable
 from tabulary.suppress.simulatable_method.choice import chooser
 from tabulary.suppress.simulatable_method.decisions import Decision
 from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
-from tabulary.suppress.simulatable_method.suppressor import Block, Chooser, Progress, proceed
+from tabulary.suppress.simulatable_method.suppressor import Block, Chooser, proceed
 
 # Another processor may round the last digits of a probability otherwise.
 _ROUNDING = 1e-9

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from tabulary.core.domain import Domain
+from tabulary.core.progress import Progress
 from tabulary.errors import NotCertified
 from tabulary.suppress.samplers.answers import Answers, TableSampler
 from tabulary.suppress.samplers.coins import Coins
@@ -30,7 +31,6 @@ from tabulary.suppress.simulatable_method.decisions import (
 )
 from tabulary.suppress.simulatable_method.terms import ROUNDING, Terms
 
-Progress = Callable[[str, int, int], None]
 Block = tuple[Range, ...]
 Chooser = Callable[[Known, Question | None], TableSampler]
 """Says which sampler answers a question, or tells what is known without a further one. From public things."""

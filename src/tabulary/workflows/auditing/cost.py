@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.privacy import PureDP, implies
+from tabulary.core.progress import Progress
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Entropy, IntegerNoise, RoundedGaussian
 from tabulary.planning import Plan
-from tabulary.planning.comparison import Progress
 from tabulary.workflows.auditing.records import (
     Record,
     contrary_records,

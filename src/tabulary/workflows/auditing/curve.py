@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from tabulary.core.arrays import Floats
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
 
 _POINTS = 1 << 16
@@ -28,7 +29,6 @@ _TAIL = 1e-12
 _SLACK = 1e-9
 _LARGEST = float(1 << 62)
 
-Floats = NDArray[np.float64]
 Law = DiscreteLaplace | DiscreteGaussian | RoundedGaussian
 
 

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from tabulary.core.arrays import Floats
+from tabulary.core.progress import Progress
 from tabulary.mechanisms import measure
 from tabulary.noise import Drawable, IntegerNoise, Sampler
 from tabulary.planning import Plan
-from tabulary.planning.comparison import Progress
 from tabulary.workflows.auditing.cost import laws_of, weight_of
 from tabulary.workflows.auditing.curve import LossLaw, narrowed
 from tabulary.workflows.auditing.records import Record, measured, noisy_numbers, tally_of
@@ -28,8 +29,6 @@ SABOTAGED = Fraction(7, 10)
 # Draws are handed out from stocks of this many, and reduced so many numbers at a time.
 _STOCK = 1 << 16
 _BATCH_NUMBERS = 1 << 20
-
-Floats = NDArray[np.float64]
 
 
 def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, float]:

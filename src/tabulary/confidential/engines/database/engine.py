@@ -11,7 +11,8 @@ from typing import NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource, WeightsClipped
+from tabulary.core.progress import Progress
+from tabulary.errors import InvalidAddress, MissingExtra, UnreadableSource, WeightsClipped
 
 try:
     import ibis  # noqa: F401  (that it is there)
@@ -23,7 +24,7 @@ except ImportError:
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import SuperMargin, cover
 from tabulary.confidential.dropping import dropping
-from tabulary.confidential.engines import Counts, Progress
+from tabulary.confidential.engines import Counts
 from tabulary.confidential.engines.database.elsewhere import Elsewhere
 from tabulary.confidential.engines.database.embedded import DuckDBDatabase, DuckDBFiles, SQLiteDatabase
 from tabulary.confidential.engines.database.places import Answer, Place, Session
@@ -101,13 +102,13 @@ class DatabaseEngine:
         """
         scheme = scheme_of(url) if isinstance(url, str) and "://" in url else None
         if scheme is None:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 "the address of a database begins with its kind, as in postgresql://host/database or "
                 "sqlite:///people.sqlite. Nothing was counted."
             )
         place = _PLACES.get(scheme, Elsewhere)(url, table)
         if weights is not None and isinstance(place, Elsewhere):
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"weights cannot be summed at {scheme}://, because that database rounds them in another "
                 "way. Nothing was counted. Export the records to Parquet, and count the file."
             )
@@ -159,7 +160,7 @@ class DatabaseEngine:
 
     def fingerprint(self, key: bytes) -> NoReturn:
         """Refuse: a fingerprint needs all records, and this engine reads none of them."""
-        raise InvalidPlan(
+        raise InvalidAddress(
             "a fingerprint needs all records, but these are counted where they are and do not come here. "
             "Nothing was counted. Export them to Parquet, and read the file with the engine 'compiled'."
         )

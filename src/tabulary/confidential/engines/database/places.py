@@ -17,7 +17,7 @@ from tabulary.confidential.engines.recoding.codes import is_readable
 from tabulary.confidential.reading.duckdb import check_columns
 from tabulary.confidential.weights import Weights
 from tabulary.core.urls import shown
-from tabulary.errors import InvalidColumn, InvalidPlan, MissingExtra, TabularyError, UnreadableSource
+from tabulary.errors import InvalidAddress, InvalidColumn, MissingExtra, TabularyError, UnreadableSource
 
 KEY, NUMBER = "key", "number"
 
@@ -73,8 +73,8 @@ class Relation:
     def _kind(self, column: Column) -> dt.DataType:
         if column.kind is None:
             raise InvalidColumn(
-                f"column {column.name!r} of {self.called} {column.problem}. Nothing was counted. Ask for a "
-                "view that gives it another type."
+                f"column {column.name!r} of {self.called} {column.problem}. Nothing was counted. Ask for a view that "
+                "gives it another type."
             )
         return column.kind
 
@@ -134,7 +134,7 @@ class TableName:
         """Return what `text` names: a table, or a schema and a table with a dot between them."""
         parts = text.split(".") if isinstance(text, str) else []
         if not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"the name of a table looks like 'people' or 'census.people', not {text!r}. Nothing was "
                 "counted."
             )

@@ -25,7 +25,7 @@ from tabulary.confidential.engines.database.places import (
 )
 from tabulary.confidential.weights import Weights
 from tabulary.core.urls import shown
-from tabulary.errors import InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidAddress, UnreadableSource
 
 _DIALECT = "postgres"
 
@@ -150,7 +150,7 @@ class Postgres:
         # Raised here, outside the handler, so that the original error, which may name the user, is not even its
         # context.
         if not reason:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"the address of {self._shown} has an option that PostgreSQL does not know. {_FORM}"
             )
         raise UnreadableSource(f"the database {self._shown} cannot be reached: {reason}. {_CHECK_ADDRESS}")
@@ -195,13 +195,13 @@ def _options(address: str) -> dict[str, Any]:
     with suppress(ArgumentError, ValueError):
         url = make_url(address)
     if url is None:
-        raise InvalidPlan(f"the address of the database cannot be read. {_FORM}")
+        raise InvalidAddress(f"the address of the database cannot be read. {_FORM}")
     # The part after an @ in a password would be read as the host, and printed.
     if address.count("@") > 1:
-        raise InvalidPlan(f"the address of the database contains more than one @. {_FORM}")
+        raise InvalidAddress(f"the address of the database contains more than one @. {_FORM}")
     repeated = [key for key, value in url.query.items() if not isinstance(value, str)]
     if repeated:
-        raise InvalidPlan(f"the address of the database gives an option twice. {_FORM}")
+        raise InvalidAddress(f"the address of the database gives an option twice. {_FORM}")
     given = {
         "user": url.username,
         "password": None if url.password is None else str(url.password),

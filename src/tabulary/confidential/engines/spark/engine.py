@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from tabulary.confidential.coding import Coding, resolve_all
 from tabulary.confidential.cover import cover
 from tabulary.confidential.dropping import dropping
-from tabulary.confidential.engines import Counts, Progress
+from tabulary.confidential.engines import Counts
 from tabulary.confidential.engines.spark.jobs import Jobs
 from tabulary.confidential.engines.spark.sessions import check_spark, session_of
 from tabulary.confidential.validation import Findings, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
-from tabulary.errors import InvalidPlan, UnreadableSource, WeightsClipped
+from tabulary.core.progress import Progress
+from tabulary.errors import InvalidAddress, UnreadableSource, WeightsClipped
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -128,7 +129,7 @@ class SparkEngine:
         if streaming:
             raise UnreadableSource("a stream of records has no end. Write it to a table, and count that.")
         if escaped == "true":
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"the setting {_ESCAPED} makes Spark misread a level with a backslash. Nothing was counted. "
                 "Set it to false, which is the default, in the session that counts."
             )
@@ -156,7 +157,7 @@ class SparkEngine:
 
     def fingerprint(self, key: bytes) -> str:
         """Refuse: the records are not here."""
-        raise InvalidPlan(
+        raise InvalidAddress(
             "records on Spark have no fingerprint: it needs all records, and they do not leave their "
             "cluster. Nothing was read. Write them to Parquet files, and open those with "
             "Records.from_file(...)."
