@@ -507,5 +507,5 @@ def test_what_cannot_be_asked_is_refused_by_name(asked, error, named):
 
 
 def test_only_a_perturbation_has_wishes():
-    with pytest.raises(InvalidNoise, match="not about dict"):
+    with pytest.raises(InvalidNoise, match="not a dict"):
         wishes({0: 1})
