@@ -122,7 +122,9 @@ def _check_the_rights_of_a_clerk_and_an_auditor(database, administrator):
         database.replace(f"//{PostgresServer.user}:", f"//{role}:") for role in ("clerk", "auditor")
     )
     fill(clerk)
-    with pytest.raises(LedgerError, match=f"cannot be opened .* {UNSPENT} Grant the user the rights on schema"):
+    with pytest.raises(
+        LedgerError, match=f"cannot be opened .* {UNSPENT} Grant the user the rights on schema"
+    ):
         Ledger.open(auditor, read_only=True)
     administrator.execute("GRANT USAGE ON SCHEMA tabulary_ledger TO auditor")
     administrator.execute("GRANT SELECT ON ALL TABLES IN SCHEMA tabulary_ledger TO auditor")

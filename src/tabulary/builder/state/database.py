@@ -119,7 +119,9 @@ class _Engine:
             case Trouble.FULL:
                 return ServiceError(f"the disk of {self.name} is full. Nothing was written. Free some space.")
             case Trouble.NO_ACCESS:
-                return ServiceError(f"{self.name} is not there, or cannot be opened or written to. {self.access}")
+                return ServiceError(
+                    f"{self.name} is not there, or cannot be opened or written to. {self.access}"
+                )
             case Trouble.DAMAGED:
                 return ServiceError(f"{self.name} is not a sound database. Restore it from a copy.")
             case Trouble.UNREACHABLE:
