@@ -109,6 +109,14 @@ units:
 	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends systemd; } \
 		|| echo "systemd-analyze could not be installed; the tests of the units need it: sudo apt-get install --yes systemd"
 
+# What a commit should pass; tools/changed_tests.py says which tests are those of a change.
+check: lint
+	@$(BIN)/python -m tools.changed_tests
+
+hooks:
+	@git config core.hooksPath .githooks
+	@echo "make check runs before every commit of this clone; git commit --no-verify leaves it out once"
+
 lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
