@@ -10,6 +10,8 @@ from tabulary.studies.running import gathered
 from tabulary.studies.selecting import chosen, distinct, numbers
 from tabulary.studies.study import Lab
 
+pytestmark = pytest.mark.slow
+
 STUDY = PerturbationStudy.quick()
 
 

@@ -27,6 +27,8 @@ from tabulary.studies.rap.people import ADULT, MADE_UP, adult, chosen_margins, m
 from tabulary.studies.running import run
 from tabulary.studies.study import Lab
 
+pytestmark = pytest.mark.slow
+
 FITTING = Fitting(50, 40, 20)
 COLUMNS = "age,workclass,marital-status,occupation,relationship,race,sex,income>50K"
 

@@ -25,6 +25,8 @@ from tabulary.studies.suppression.study import SuppressionStudy
 from tabulary.studies.three_approaches import ThreeApproaches
 from tests.waiting import has_ended, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def draws(lab, number, log):
     with Path(log).open("a") as file:
