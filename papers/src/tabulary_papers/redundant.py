@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tabulary import Domain, Neighbours, Workload
 from tabulary.core import Floats, Margin
-from tabulary.errors import InvalidPlan, TooManyCells
+from tabulary.errors import InvalidArgument, TooManyCells
 from tabulary.reconstruct import MarginMap
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -108,7 +108,7 @@ def exact_redundant_sensitivity(workload: Workload, neighbours: Neighbours) -> F
 def refuse_impossible_cells(domain: Domain) -> None:
     """Refuse structural zeros: the published mechanisms have none."""
     if domain.structural_zeros:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "the published mechanisms know no impossible cells, and this domain declares some. Nothing was "
             "measured. Study a domain without them, or plan a release."
         )

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.errors import InvalidDomain, TooManyCells, listed
+from tabulary.errors import DifferentDomains, InvalidDomain, TooManyCells, listed
 
 Margin = tuple[str, ...]
 """The attributes of one table, in the domain's order; the empty margin is the total."""
@@ -339,3 +339,9 @@ def _checked_levels(attribute: str, levels: Iterable[str | int]) -> tuple[str, .
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InvalidDomain(f"attribute {attribute!r} names the level {twice!r} twice.")
     return labels
+
+
+def check_same_domain(one: Domain, other: Domain, *, things: str, state: str) -> None:
+    """Raise DifferentDomains unless two things share a domain: `things` names both, `state` says what was not done."""
+    if one != other:
+        raise DifferentDomains(f"{things} have different domains. {state} Make both with the same Domain.")

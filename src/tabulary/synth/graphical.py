@@ -33,7 +33,7 @@ from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, maximal_margins
-from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells
+from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.adaptive import AdaptivePlan, Observed, learned
@@ -273,7 +273,7 @@ def memory_bytes(memory: int | str) -> int:
     else:
         number = memory if isinstance(memory, int) and not isinstance(memory, bool) else 0
     if number < 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"memory is a number of bytes, or text such as '64 MiB', not {memory!r}. Nothing was measured."
         )
     return number

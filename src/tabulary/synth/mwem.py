@@ -36,7 +36,7 @@ from tabulary.core.progress import Progress
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidPrivacy, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.asking import asked_workload, named_domain, whole_person
@@ -106,7 +106,7 @@ class MwemPlan:
         near = whole_person(neighbours, "MWEM")
         for name, number in (("rounds", rounds), ("passes", passes)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"{name} is a whole number, 1 or more, not {number!r}. Nothing was measured."
                 )
         return cls(small, margins, privacy, near, rounds, passes)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.studies.proportion import rejected
 from tabulary.studies.running import gathered
 from tabulary.studies.selecting import chosen, distinct, numbers
@@ -172,5 +172,5 @@ def test_a_page_is_made_though_no_fit_converged(sheets):
 
 def test_one_repetition_is_refused():
     for wrong in ({"repetitions": 1}, {"draws": 1}):
-        with pytest.raises(InvalidPlan, match="Nothing was done"):
+        with pytest.raises(InvalidArgument, match="Nothing was done"):
             NoiseAwareTests(**wrong)

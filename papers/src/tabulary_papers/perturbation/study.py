@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tabulary import Table
 from tabulary.datasets import independent_table, load
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer import cramers_v, independence
 from tabulary.perturb import Laplace, Normal, PerturbedTable
 from tabulary.studies import BOUND, EPSILONS, Lab, Row, Section, Sheets, Task, compared_laws, measured
@@ -54,7 +54,7 @@ class PerturbationStudy:
             or self.aware < 1
             or not self.epsilons
         ):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "a study of perturbation needs an ε, two repetitions or more, two fresh tables of each size "
                 "or more, and a noise-aware test. Nothing was done."
             )

@@ -8,7 +8,7 @@ import numpy as np
 
 from tabulary import Domain
 from tabulary.datasets import Dataset, carriers, describe
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies import Lab, Row, Section, Sheets, Task
 from tabulary.suppress import SuppressedTable, Threshold, attack, simulatable
 from tabulary_papers.suppression.distortion import far_off
@@ -69,11 +69,11 @@ class SuppressionStudy:
 
     def __post_init__(self) -> None:
         if self.repetitions < 2:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"{self.repetitions} repetitions show nothing; ask for 2 or more. Nothing was done."
             )
         if EPSILON not in self.suppressor_epsilons or EPSILON not in self.noise_epsilons:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the paper's own ε, {EPSILON}, must be among those that are tried. Nothing was done."
             )
 

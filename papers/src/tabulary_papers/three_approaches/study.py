@@ -6,7 +6,7 @@ from typing import Any
 
 from tabulary import ApproxDP, PureDP
 from tabulary.core import Privacy
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies import Section, Sheets, Task
 from tabulary_papers.three_approaches.expected import expected_errors, statements
 from tabulary_papers.three_approaches.measured import bounds, measured_errors
@@ -47,13 +47,15 @@ class ThreeApproaches:
 
     def __post_init__(self) -> None:
         if not self.sizes or not self.tried or not self.ways or min(self.ways) < 1:
-            raise InvalidPlan("the study needs numbers of attributes and orders of tables. Nothing was done.")
+            raise InvalidArgument(
+                "the study needs numbers of attributes and orders of tables. Nothing was done."
+            )
         if max(self.ways) > min(max(self.sizes), max(self.tried)):
-            raise InvalidPlan("some tables have more attributes than there are. Nothing was done.")
+            raise InvalidArgument("some tables have more attributes than there are. Nothing was done.")
         if self.failure not in FAILURES:
-            raise InvalidPlan(f"the failure is one of {', '.join(map(str, FAILURES))}. Nothing was done.")
+            raise InvalidArgument(f"the failure is one of {', '.join(map(str, FAILURES))}. Nothing was done.")
         if self.repetitions < 2 or self.draws < 2:
-            raise InvalidPlan("the study needs at least two repetitions and two draws. Nothing was done.")
+            raise InvalidArgument("the study needs at least two repetitions and two draws. Nothing was done.")
 
     @classmethod
     def quick(cls) -> "ThreeApproaches":
