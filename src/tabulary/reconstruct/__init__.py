@@ -1,13 +1,18 @@
 """From a Measurement to the tables that are published. Post-processing: nothing here can reach a record."""
 
-from tabulary.reconstruct.constrained import FullTable, measured_vector
-from tabulary.reconstruct.least_squares import solve_least_squares
-from tabulary.reconstruct.linear import linear_estimates
-from tabulary.reconstruct.lp import ProgramSolution, solve_program
-from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, ResidualMap
-from tabulary.reconstruct.reconstruction import Reconstruction, reconstruct
-from tabulary.reconstruct.rounding.full_table import round_table, uniforms_from
-from tabulary.reconstruct.shift import integer_shift, weighted_shift
+from typing import TYPE_CHECKING
+
+from tabulary.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from tabulary.reconstruct.constrained import FullTable, measured_vector
+    from tabulary.reconstruct.least_squares import solve_least_squares
+    from tabulary.reconstruct.linear import linear_estimates
+    from tabulary.reconstruct.lp import ProgramSolution, solve_program
+    from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, ResidualMap
+    from tabulary.reconstruct.reconstruction import Reconstruction, reconstruct
+    from tabulary.reconstruct.rounding.full_table import round_table, uniforms_from
+    from tabulary.reconstruct.shift import integer_shift, weighted_shift
 
 __all__ = [
     "ContrastMap",
@@ -27,3 +32,5 @@ __all__ = [
     "uniforms_from",
     "weighted_shift",
 ]
+
+load_on_use(__name__)

@@ -9,15 +9,11 @@ What is public here is what such a package needs: the parts of a study and of it
 small readers of rows. `risk_utility` is the experiment behind `tabulary perturb --compare`.
 """
 
-import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tabulary.lazy import load_on_use
 from tabulary.registry import Registry
-from tabulary.studies.proportion import SIGNIFICANT, Proportion, rejected, shown
-from tabulary.studies.running import gathered, run
-from tabulary.studies.selecting import chosen, distinct, number, numbers
-from tabulary.studies.study import Figure, Lab, Row, Section, Sheets, Study, Summary, Task, Value
 
 if TYPE_CHECKING:
     from tabulary.release.drawing import COLOURS, INK, SHAPES, SOFT, inline, styled
@@ -34,6 +30,10 @@ if TYPE_CHECKING:
         measured,
         risk_utility,
     )
+    from tabulary.studies.proportion import SIGNIFICANT, Proportion, rejected, shown
+    from tabulary.studies.running import gathered, run
+    from tabulary.studies.selecting import chosen, distinct, number, numbers
+    from tabulary.studies.study import Figure, Lab, Row, Section, Sheets, Study, Summary, Task, Value
 
 __all__ = [
     "BOUND",
@@ -81,26 +81,7 @@ __all__ = [
     "styled",
 ]
 
-STUDIES = Registry[Callable[..., Study]]("study", "tabulary.studies")
+STUDIES: "Registry[Callable[..., Study]]" = Registry("study", "tabulary.studies")
 """By name, what `tabulary study NAME` runs. See `docs/how-to/extend.md`."""
 
-# Charts and plans take longer to import than a command line to read.
-_LATER = {
-    **dict.fromkeys(("COLOURS", "INK", "SHAPES", "SOFT", "inline", "styled"), "tabulary.release.drawing"),
-    **dict.fromkeys(("Boxes", "box_panels"), "tabulary.studies.box_plots"),
-    **dict.fromkeys(("Axis", "Curve", "Level", "curves"), "tabulary.studies.curve_panels"),
-    "PlanStudy": "tabulary.studies.own_data",
-    **dict.fromkeys(
-        ("bounds_shown", "perturbed_chart", "perturbed_panels"), "tabulary.studies.perturbed_charts"
-    ),
-    **dict.fromkeys(
-        ("BOUND", "EPSILONS", "MEASURES", "RiskUtility", "compared_laws", "measured", "risk_utility"),
-        "tabulary.studies.perturbed_tables",
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'tabulary.studies' has no attribute {name!r}")
+load_on_use(__name__)
