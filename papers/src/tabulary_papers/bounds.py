@@ -130,7 +130,7 @@ def published_quantile_bound(
     the f^S of binary attributes but for its sign. Rounding a vertex moves at most half a person a term.
 
     >>> from tabulary import datasets
-    >>> from tabulary.studies import published_fourier
+    >>> from tabulary_papers.published import published_fourier
     >>> fungus = datasets.load("fungus")
     >>> drawn = published_fourier(fungus, "[AD][AB][BE][CE][CF]", 1, neighbours="replace", calibration="exact")
     >>> round(published_quantile_bound(drawn, ("A", "D"), failure=0.05))
