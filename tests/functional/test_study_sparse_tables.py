@@ -14,6 +14,8 @@ from tabulary import datasets
 from tabulary.cli.app import run
 from tabulary_papers.sparse_tables import SparseTables
 
+pytestmark = pytest.mark.slow
+
 COMMAND = ["study", "sparse-tables", "--quick"]
 
 

@@ -10,6 +10,8 @@ from tabulary.studies.selecting import chosen, distinct, numbers
 from tabulary.studies.study import Lab
 from tabulary_papers.perturbation import PerturbationStudy
 
+pytestmark = pytest.mark.slow
+
 STUDY = PerturbationStudy.quick()
 
 

@@ -27,6 +27,8 @@ from tabulary_papers.rap.answering import (
 )
 from tabulary_papers.rap.people import ADULT, MADE_UP, adult, chosen_margins, made_up_people
 
+pytestmark = pytest.mark.slow
+
 FITTING = Fitting(50, 40, 20)
 COLUMNS = "age,workclass,marital-status,occupation,relationship,race,sex,income>50K"
 

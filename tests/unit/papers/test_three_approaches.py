@@ -19,6 +19,8 @@ from tabulary_papers.three_approaches.expected import (
 from tabulary_papers.three_approaches.measured import PROGRAM, inconsistency, measured_errors
 from tabulary_papers.three_approaches.shifts import corollary, raised
 
+pytestmark = pytest.mark.slow
+
 LAB = Lab(1, ("three-approaches", "test"))
 
 

@@ -18,6 +18,8 @@ from tabulary.studies.running import run
 from tabulary.studies.study import Figure, Section, Summary, Task
 from tests.waiting import has_ended, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def draws(lab, number, log):
     with Path(log).open("a") as file:
