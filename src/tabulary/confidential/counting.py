@@ -12,12 +12,14 @@ from tabulary.compilation import compiled
 from tabulary.confidential.cover import SUPER_CELLS, SuperMargin, cover
 from tabulary.confidential.store import Codes, Layout, Store
 from tabulary.confidential.threads import available_threads
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
 
 # Progress is in hundredths of the work: a log of it must not show the number of records.
 _HUNDREDTHS = 100
-_SECONDS_BETWEEN_REPORTS = 0.5
+SECONDS_BETWEEN_REPORTS = 0.5
+"""How long counting goes on between two reports of its progress."""
 
 Counters = NDArray[np.uint32 | np.int64]
 """Counts in 32 bits, or sums of weights in 64."""
@@ -247,10 +249,10 @@ def _watch(
     pending = set(running)
     last = time.monotonic()
     while pending:
-        finished, pending = wait(pending, timeout=_SECONDS_BETWEEN_REPORTS)
+        finished, pending = wait(pending, timeout=SECONDS_BETWEEN_REPORTS)
         if any(future.exception() for future in finished):
             job.stop = True
-        if progress is not None and pending and time.monotonic() - last >= _SECONDS_BETWEEN_REPORTS:
+        if progress is not None and pending and time.monotonic() - last >= SECONDS_BETWEEN_REPORTS:
             progress("counting", _HUNDREDTHS * sum(job.done) // max(1, steps), _HUNDREDTHS)
             last = time.monotonic()
     if progress is not None and not any(future.exception() for future in running):
@@ -284,7 +286,6 @@ def project(
     for larger in covering:
         cells = counted.pop(larger.margin).reshape(domain.shape_of(larger.margin))
         for margin in larger.holds:
-            summed = tuple(i for i, attribute in enumerate(larger.margin) if attribute not in margin)
             # Each table gets its own memory: a view would keep the whole share alive.
-            found[margin] = np.array(cells.sum(axis=summed), dtype=np.int64)
+            found[margin] = np.array(sum_onto(cells, larger.margin, margin), dtype=np.int64)
     return {margin: found[margin] for margin in wanted}

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Margin
 from tabulary.core.workload import Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidArgument, InvalidTable, listed
@@ -88,8 +89,7 @@ def summed(counts: Counts, margin: Margin) -> NDArray[np.int64]:
     if not holding:
         raise InvalidArgument(f"{show_margin(margin)} was not counted.")
     source = min(holding, key=lambda held: counts[held].size)
-    others = tuple(i for i, attribute in enumerate(source) if attribute not in margin)
-    return np.asarray(counts[source].sum(axis=others))
+    return sum_onto(counts[source], source, margin)
 
 
 def _other(attribute: str, planned: PlanFile, release: Release) -> bool:
