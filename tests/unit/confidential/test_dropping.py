@@ -7,7 +7,7 @@ import tabulary as tb
 from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.tally_cache import TallyCache
 from tabulary.core.neighbours import Neighbours
-from tabulary.errors import InvalidPlan, InvalidPrivacy
+from tabulary.errors import InvalidArgument, InvalidPlan, InvalidPrivacy
 from tabulary.ledger import Ledger
 from tabulary.mechanisms import measure
 from tabulary.mechanisms.on_demand import check_measurable
@@ -101,7 +101,7 @@ def test_perturbed_tables_refuse_it_and_may_hold_the_total_where_it_has_noise():
     assert tables.d == 2
     assert tables.epsilon == 1
     perturb(people(), tables)
-    with pytest.raises(InvalidPlan, match="nobody can change the table on"):
+    with pytest.raises(InvalidArgument, match="nobody can change the table on"):
         tb.perturb.Tables(DOMAIN, "[][sex]", epsilon=1, neighbours="replace")
 
 
