@@ -223,7 +223,7 @@ def test_every_verdict_says_plainly_that_it_is_no_guarantee(found):
     assert found.verdict.startswith(found.finding)
     assert "This is not a guarantee." in found.verdict
     assert found.verdict.count("not a guarantee") == 1
-    assert "differential privacy" in found.verdict
+    assert "Differential privacy" in found.verdict
 
 
 @pytest.mark.parametrize("found", _findings(), ids=repr)
