@@ -31,7 +31,9 @@ def test_the_differencing_attack_finds_bob_in_cell_keys_and_not_in_private_answe
     )
     assert int(found[1]) > 70
     assert int(found[2]) == 0
-    gained = re.search(r"says yes (-?\d+)% more often when it is so; nobody can gain more than (\d+)%", text)
+    gained = re.search(
+        r"says yes (-?\d+)% more often when it is true; no attacker can gain more than (\d+)%", text
+    )
     # tanh(1/4) is 24.5 %, rounded up; the best attacker gets about half of it.
     assert int(gained[1]) < int(gained[2]) == 25
 

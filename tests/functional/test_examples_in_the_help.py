@@ -93,16 +93,14 @@ def _service(name, words):
 
 
 def _genes(name, words):
-    quietly("suppress", "--dataset", "hair-eye-gene", "-o", name)
+    quietly("suppress", "simulatable", "--dataset", "hair-eye-gene", "-o", name)
 
 
 def _ages(name, words):
     Path("ages.csv").write_text(
         "age,sex,count\n0-14,F,3\n0-14,M,41\n15-17,F,38\n15-17,M,52\n18+,F,66\n18+,M,71\n"
     )
-    quietly(
-        "suppress", "ages.csv", "--by", "age", "--by", "sex", "--classical", "--threshold", "5", "-o", name
-    )
+    quietly("suppress", "classical", "ages.csv", "--by", "age", "--by", "sex", "--threshold", "5", "-o", name)
 
 
 def _rows(head, rows):
@@ -125,6 +123,10 @@ FILES = {
     "people.csv": _rows(
         "age,region,ill,risk", "1,north,0,0.3 2,south,1,0.3 3,north,0,0.3 4,south,1,0.3 " * 50
     ),
+    "firms.csv": _rows(
+        "branch,region,turnover",
+        "mining,n,900 mining,n,5 mining,n,6 mining,s,500 mining,s,600 trade,n,500 trade,n,700 trade,s,600 trade,s,500",
+    ),
     "census-2025": _ages,
     "census-2026.csv": _rows("age,sex,count", "0-17,F,41 0-17,M,[c] 18+,F,66 18+,M,[c]"),
     "ages.toml": lambda name, words: Path(name).write_text('[age]\n"0-17" = ["0-14", "15-17"]\n'),
@@ -139,7 +141,7 @@ FILES = {
         ("tabulary ledger open ledger.sqlite", "No such command 'open'"),
         ("tabulary plan census.toml --comparison", "No such option: --comparison"),
         ("tabulary release census.toml", "Missing parameter: folder"),
-        ("tabulary attack table.csv --treshold 5", "No such option: --treshold"),
+        ("tabulary attack suppression table.csv --treshold 5", "No such option: --treshold"),
     ],
 )
 def test_a_command_line_that_cannot_be_is_not_understood(words, reason):

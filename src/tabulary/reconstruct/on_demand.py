@@ -7,16 +7,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.array_cache import BoundedCache
 from tabulary.core.arrays import Floats
+from tabulary.core.cache import ArrayCache, Cache
 from tabulary.core.domain import Margin
 from tabulary.core.workload import MarginIndex
 from tabulary.planning import Plan
 from tabulary.planning.residual_errors import subsets
 from tabulary.reconstruct.residuals import table_of, told_by
-
-CACHED_BYTES = 128 * 1024 * 1024
-"""How many bytes of estimated residuals are kept, unless told otherwise; those that are not are estimated again."""
 
 
 class TablesOnDemand:
@@ -28,15 +25,16 @@ class TablesOnDemand:
     so they agree.
 
     `values` returns the noisy values of the part at a position of the plan. Post-processing: reads no data, spends no
-    budget. Unbiased; a cell may come out negative. Its errors are `plan.error_of`. Safe to use from several threads.
+    budget. Unbiased; a cell may come out negative. Its errors are `plan.error_of`. Estimated residuals are kept in a
+    section of `cache`; those that were dropped are estimated again. Safe to use from several threads.
     """
 
     def __init__(
-        self, plan: Plan, values: Callable[[int], NDArray[np.int64]], *, cached_bytes: int = CACHED_BYTES
+        self, plan: Plan, values: Callable[[int], NDArray[np.int64]], *, cache: Cache | None = None
     ) -> None:
         self.plan = plan
         self._values = values
-        self._residuals: BoundedCache[Margin, np.float64] = BoundedCache(cached_bytes)
+        self._residuals: ArrayCache[Margin, np.float64] = ArrayCache(Cache() if cache is None else cache)
         # By what is centred: few of the thousands of parts of a plan tell of one residual.
         by_centred: dict[Margin, list[int]] = {}
         for position, part in enumerate(plan.measured):
@@ -55,6 +53,10 @@ class TablesOnDemand:
     def residual(self, r: Margin) -> Floats:
         """Return the estimate of the residual of one set, read-only."""
         return self._residuals.get(r, lambda: self._estimated(r))
+
+    def close(self) -> None:
+        """Forget the residuals that are kept."""
+        self._residuals.clear()
 
     def parts_of(self, r: Margin) -> list[int]:
         """Return where the parts stand in the plan that tell of the residual of r.

@@ -192,7 +192,7 @@ def test_the_report_says_what_is_promised_and_that_it_is_not_differential_privac
     assert "at most δ = 0.2" in text
     assert "The prior is right" in text
     assert "Differential privacy." in text[text.index("What is not promised") :]
-    assert 'tabulary suppress --replay "this folder"' in text
+    assert 'tabulary suppress replay "this folder"' in text
     assert released.seed in text
 
 

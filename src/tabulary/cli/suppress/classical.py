@@ -1,22 +1,34 @@
-"""`tabulary suppress --classical`: cells left out by a rule, as agencies do it. It promises nothing to people."""
+"""`tabulary suppress classical`: cells left out by rules, as agencies do it. It promises nothing to people."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from rich.text import Text
 
 from tabulary.cli.console import output, print_promise, progress_bar
 from tabulary.cli.options import assigned
-from tabulary.cli.suppress_input import Asked
-from tabulary.cli.suppressed import cells_only, new_folder, print_suppressed, say_written
+from tabulary.cli.suppress.inputs import (
+    NOTHING_DONE,
+    By,
+    CountColumn,
+    DatasetName,
+    File,
+    Levels,
+    NewFolder,
+    Persons,
+    PrivateColumn,
+    TableInput,
+    table_input,
+)
+from tabulary.cli.suppressed_tables import cells_only, new_folder, print_suppressed, say_written
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.suppress.pages.grid import Entry
 
 if TYPE_CHECKING:
@@ -24,7 +36,6 @@ if TYPE_CHECKING:
     from tabulary.suppress.classical_method.contributions import Contributions
     from tabulary.suppress.classical_method.rules import Rule
 
-_STATE = "Nothing was read, nothing was released."
 _STATUSES = {
     "u": "sensitive by the rule",
     "x": "left out to protect others",
@@ -53,13 +64,13 @@ class ClassicalRules:
         options = {"--dominance": self.dominance, "--p-percent": self.p_percent}
         amounts = [name for name, given in options.items() if given is not None]
         if not amounts and self.threshold is None:
-            raise InvalidPlan(
-                f"--classical needs a rule: --threshold 5, --dominance 1,75 or --p-percent 10. {_STATE}"
+            raise InvalidArgument(
+                f"name a rule: --threshold 5, --dominance 1,75 or --p-percent 10. {NOTHING_DONE}"
             )
         if amounts and self.value is None:
-            raise InvalidPlan(
-                f"{amounts[0]} looks at single contributions: name their column with --value, in a file with one row "
-                f"for each contributor. {_STATE}"
+            raise InvalidArgument(
+                f"{amounts[0]} compares single contributions. Name their column with --value, in a file with one row "
+                f"per contributor. {NOTHING_DONE}"
             )
 
     def rules(self) -> list["Rule"]:
@@ -85,26 +96,76 @@ class ClassicalRules:
         return "; ".join(text.format(given) for text, given in said.items() if given is not None)
 
 
-def suppress_classically(
-    asked: Asked, rules: ClassicalRules, *, cost: Cost, never: Sequence[str], path: Path | None
+def classical(
+    context: typer.Context,
+    file: File = None,
+    dataset: DatasetName = None,
+    by: By = None,
+    levels: Levels = None,
+    people: Annotated[
+        str | None,
+        typer.Option(help="The column with the public number of people in a cell, if there is one."),
+    ] = None,
+    count: CountColumn = "count",
+    persons: Persons = False,
+    private: PrivateColumn = None,
+    value: Annotated[
+        str | None, typer.Option(help="The column of amounts, in a file with one row per contributor.")
+    ] = None,
+    threshold: Annotated[int | None, typer.Option(help="Counts up to this one are sensitive.")] = None,
+    dominance: Annotated[
+        str | None,
+        typer.Option(help="n,k: cells in which the n largest have more than k percent are sensitive."),
+    ] = None,
+    p_percent: Annotated[
+        float | None,
+        typer.Option(
+            help="Cells whose largest contribution can be estimated to within p percent are sensitive."
+        ),
+    ] = None,
+    cost: Annotated[
+        Cost, typer.Option(help="Suppress the smallest number of cells, or the smallest sum of counts.")
+    ] = Cost.cells,
+    never: Annotated[
+        list[str] | None,
+        typer.Option(help="Cells that must be published (status z): eye=blue,hair=fair. Repeatable."),
+    ] = None,
+    path: NewFolder = None,
 ) -> None:
-    """Print and write a table with cells left out by rules; the statuses of its cells are printed only."""
-    from tabulary.suppress.classical_method.classical import classical
+    """Leave out cells that a rule calls sensitive, and others that protect these. This promises nothing to people.
+
+    Examples: tabulary suppress classical cells.csv --by eye --by hair --threshold 5 -o table,
+    or: tabulary suppress classical firms.csv --by branch --by region --value turnover --dominance 1,75
+    """
+    # The solver takes a moment to load.
+    from tabulary.suppress.classical_method.classical import classical as suppress
     from tabulary.suppress.pages.promise import classical_promise
     from tabulary.suppress.pages.report import title_of
     from tabulary.workflows.suppressing import write_suppressed
 
+    source = table_input(
+        context,
+        file=file,
+        dataset=dataset,
+        by=by,
+        levels=levels,
+        people=people,
+        count=count,
+        persons=persons,
+        private=private,
+    )
+    rules = ClassicalRules(threshold, dominance, p_percent, value)
     chosen = rules.rules()
     with new_folder(path) as staged, progress_bar() as progress:
         progress("reading", 0, 0)
-        table, people, contributions = _read(asked, rules.value)
-        made = classical(
+        table, known_people, contributions = _read(source, value)
+        made = suppress(
             table,
             chosen,
             contributions=contributions,
-            people=people,
+            people=known_people,
             cost=cost.value,
-            never=_never(never, table.domain),
+            never=_never(never or (), table.domain),
             progress=progress,
         )
         if staged is not None:
@@ -114,35 +175,30 @@ def suppress_classically(
                 "kept small": f"suppressed {cost}",
             }
             write_suppressed(staged, made.published, facts)
-    promised = classical_promise()
     print_suppressed(made.published, title_of(made.published))
-    print_promise(promised)
+    print_promise(classical_promise())
     _print_statuses(made)
     say_written(path)
 
 
-def _read(asked: Asked, value: str | None) -> "tuple[Table, NDArray[np.int64] | None, Contributions | None]":
-    """Return the confidential table, its people where they are public, and who contributes to it."""
-    from tabulary.workflows.suppressing import read_cells, read_contributors
+def _read(
+    source: TableInput, value: str | None
+) -> "tuple[Table, NDArray[np.int64] | None, Contributions | None]":
+    """Return the confidential table, its people where they are public, and the contributions to it."""
+    from tabulary.workflows.suppressing import read_contributors
 
     if value is not None:
-        if asked.persons or asked.private is not None or asked.names_people:
-            raise InvalidPlan(
-                "--value is for a file with one row for each contributor: leave --persons, --private and --people "
-                f"out. {_STATE}"
+        if source.persons or source.people is not None:
+            raise InvalidArgument(
+                "--value is for a file with one row per contributor. Leave --persons, --private and --people out. "
+                f"{NOTHING_DONE}"
             )
-        domain, contributions = read_contributors(asked.source(), value=value)
+        domain, contributions = read_contributors(source.source(), value=value)
         return Table(domain, contributions.total), None, contributions
-    if asked.dataset is None and not asked.persons:
-        people_column = asked.people if asked.names_people else None
-        groups = read_cells(asked.source(), people=people_column, count=asked.count)
-    else:
-        groups = asked.groups(
-            private=asked.dataset is not None or asked.private is not None, probability=None
-        )
+    groups = source.groups(private=not source.persons or source.private is not None)
     counted = groups.people if groups.counts is None else groups.counts
     assert counted is not None, "people or counts are always read"
-    # Where the counts are those of all people, their number is no public bound.
+    # Where all people are counted, their number is no public bound.
     people = None if groups.counts is None or groups.people is None else groups.people.sum(axis=-1)
     return Table(groups.domain, counted.sum(axis=-1)), people, None
 
@@ -163,8 +219,8 @@ def _pair(text: str) -> tuple[int, float]:
     try:
         return int(number), float(share)
     except ValueError:
-        raise InvalidPlan(
-            f"--dominance {text}: write n,k, such as 1,75: the n largest, and k percent. {_STATE}"
+        raise InvalidArgument(
+            f"--dominance {text}: write n,k such as 1,75: the n largest contributions, and k percent. {NOTHING_DONE}"
         ) from None
 
 
@@ -181,6 +237,6 @@ def _print_statuses(made: "Suppression") -> None:
     best = (
         "there is no better choice"
         if made.optimal
-        else f"no more than {made.gap:.1%} of what is left out could be avoided"
+        else f"at most {made.gap:.1%} of the cost could be avoided"
     )
     output.print(f"Chosen by the {made.method} method: {best}.", markup=False)

@@ -1,4 +1,4 @@
-"""`tabulary attack FILE...`: what follows from published tables with suppressed cells."""
+"""`tabulary attack suppression`: what follows from published tables with suppressed cells."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ from rich.text import Text
 
 from tabulary.cli.console import output, print_points, progress_bar
 from tabulary.cli.new_file import check_new, write_new
-from tabulary.cli.suppressed import cells_only, print_suppressed, published
-from tabulary.errors import InvalidPlan
+from tabulary.cli.suppressed_tables import cells_only, print_suppressed, published
+from tabulary.errors import InvalidArgument
 from tabulary.suppress.pages.grid import TOTAL, Entry
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def suppression(
     suppressed; a row with `total` in place of a level is a sum. Columns `people` and `probability` may follow.
 
     Examples: tabulary attack suppression table.csv,
-    or: tabulary attack table.csv --threshold 5 -o attack.html,
-    or: tabulary attack census-2025 census-2026.csv --parts ages.toml
+    or: tabulary attack suppression table.csv --threshold 5 -o attack.html,
+    or: tabulary attack suppression census-2025 census-2026.csv --parts ages.toml
     """
     # The solver takes a moment to load.
     from tabulary.suppress.attacks.attack import attack
@@ -102,14 +102,14 @@ def _parts(path: Path) -> dict[str, dict[str, list[str]]]:
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError, tomllib.TOMLDecodeError):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--parts {path}: there is no such file, or it is not TOML. Nothing was attacked."
         ) from None
     for attribute, levels in content.items():
         if not isinstance(levels, dict) or not all(
             isinstance(of, list) and all(isinstance(part, str) for part in of) for of in levels.values()
         ):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f'--parts {path}: {attribute!r} is not of the form [{attribute}] "0-17" = ["0-14", "15-17"]. Nothing '
                 "was attacked."
             )
