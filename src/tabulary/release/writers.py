@@ -11,7 +11,7 @@ import numpy as np
 
 from tabulary.core.domain import Margin
 from tabulary.core.table import value_name
-from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells, listed
+from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells, listed
 from tabulary.release import json_stat, px, sdmx, xlsx
 from tabulary.release.formats import TABLES, csv_bytes, file_stems, parquet_bytes
 from tabulary.release.publication import Publication
@@ -148,7 +148,9 @@ def extra_formats(names: Iterable[str]) -> tuple[str, ...]:
     """
     wanted = list(names)
     if strangers := [name for name in wanted if name not in FORMATS]:
-        raise InvalidPlan(f"there is no format {strangers[0]!r}. A table is written as {listed(FORMATS)}.")
+        raise InvalidArgument(
+            f"there is no format {strangers[0]!r}. A table is written as {listed(FORMATS)}."
+        )
     return tuple(name for name in FORMATS if name in wanted and name not in ALWAYS)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.table_samplers.chain_runs import CHAINS, ChainRun, chain_runs
 from tabulary.table_samplers.conditional_tables import ConditionalTables
 from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion, TableQuestion
@@ -91,9 +91,9 @@ class ChainTableSampler:
         progress: Progress | None = None,
     ) -> None:
         if sweeps < 16:
-            raise InvalidPlan(f"a chain of {sweeps} sweeps shows nothing. Allow 16 sweeps at least.")
+            raise InvalidArgument(f"a chain of {sweeps} sweeps shows nothing. Allow 16 sweeps at least.")
         if not tolerance > 0:
-            raise InvalidPlan(f"a tolerance of {tolerance} cannot be reached. Take one above zero.")
+            raise InvalidArgument(f"a tolerance of {tolerance} cannot be reached. Take one above zero.")
         self._epsilon = None if epsilon is None else float(epsilon)
         self._tolerance = tolerance
         self._sweeps = sweeps

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.table_samplers import chain_sampler
 from tabulary.table_samplers.chain_sampler import ChainTableSampler
 from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion
@@ -261,7 +261,7 @@ def test_groups_are_not_parted_once_a_cell_is_bounded():
     ],
 )
 def test_options_that_cannot_be_followed_are_refused(options, reason):
-    with pytest.raises(InvalidPlan, match=reason):
+    with pytest.raises(InvalidArgument, match=reason):
         ChainTableSampler(**options)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain
 from tabulary.core.progress import Progress
 from tabulary.core.suppressed_table import SuppressedTable
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, listed
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified, listed
 from tabulary.suppress.simulatable_method.confidential_counts import ConfidentialCounts
 from tabulary.suppress.simulatable_method.decisions import Decision
 from tabulary.suppress.simulatable_method.inputs import read_people
@@ -340,7 +340,7 @@ def _in_groups(people: People, groups: tuple[tuple[Range, ...], ...]) -> NDArray
 def _indices(order: Iterable[Iterable[int | str]], domain: Domain) -> tuple[Index, ...]:
     cells = [tuple(cell) for cell in order]
     if any(len(cell) != len(domain.shape) for cell in cells):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"a cell of the order names one level of each of {listed(domain.attributes)}. Nothing was released."
         )
     try:
@@ -352,7 +352,7 @@ def _indices(order: Iterable[Iterable[int | str]], domain: Domain) -> tuple[Inde
             for cell in cells
         )
     except TypeError:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "a cell of the order is given by positions or by labels. Nothing was released."
         ) from None
 
