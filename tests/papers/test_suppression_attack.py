@@ -11,8 +11,8 @@ from tabulary.attacks.suppression.primary_sets import primary_sets
 from tabulary.attacks.suppression.published_tables import PublishedTables
 from tabulary.core.domain import Domain
 from tabulary.core.suppressed_table import SuppressedTable
-from tabulary.studies.suppression.printed import FIGURE_1
 from tabulary.suppress.classical_method.rules import Threshold
+from tabulary_papers.suppression.printed import FIGURE_1
 from tests.oracles.smallest_pattern import smallest_pattern
 
 DOMAIN = Domain({"eye": ["blue", "not blue"], "hair": ["blonde", "brown", "black"]})

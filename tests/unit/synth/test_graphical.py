@@ -100,6 +100,7 @@ def exactly(full, margin, domain=DOMAIN, people=10_000):
     )
 
 
+@pytest.mark.slow
 def test_a_model_fitted_to_exact_margins_has_them_and_its_rows_too(mbi):
     full = a_chain(11)
     full /= full.sum()
@@ -126,6 +127,7 @@ def test_a_margin_is_eligible_only_while_its_tree_fits_the_part_of_the_memory(mb
     assert roomy.eligible([("d", "e"), ("c", "d")], seen, 0.5) == []
 
 
+@pytest.mark.slow
 def test_no_model_ever_takes_more_than_the_memory(mbi, monkeypatch):
     taken = []
     fit = GraphicalLearner.fit
@@ -143,6 +145,7 @@ def test_no_model_ever_takes_more_than_the_memory(mbi, monkeypatch):
     assert 0 < max(taken) <= 8 * 34
 
 
+@pytest.mark.slow
 def test_impossible_records_are_neither_believed_in_nor_made(mbi):
     domain = tb.Domain(
         {"a": range(2), "b": range(3), "c": range(2)}, structural_zeros=[{"a": 1, "b": 2}, {"b": 0, "c": 1}]
@@ -161,6 +164,7 @@ def test_impossible_records_are_neither_believed_in_nor_made(mbi):
     assert (rows.counts[counts == 0] == 0).all()
 
 
+@pytest.mark.slow
 def test_more_privacy_loss_gives_better_rows_with_the_domains_labels(mbi):
     full = a_chain(5)
     table = tb.Table(DOMAIN, np.rint(20_000 * full / full.sum()).astype(int))
