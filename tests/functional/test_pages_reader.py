@@ -12,6 +12,8 @@ from tests.browsers import chromium_browser, tab_to, window
 from tests.builders import DOMAIN, service
 from tests.serving import served
 
+pytestmark = pytest.mark.slow
+
 SEX_BY_AGE = "/datasets/census/table?rows=sex&columns=age"
 
 

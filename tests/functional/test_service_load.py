@@ -21,6 +21,8 @@ from tests.services import Ask, ServerProcess
 from tests.serving import served
 from tests.waiting import PATIENCE, has_ended, wait_until
 
+pytestmark = pytest.mark.slow
+
 TESTS, TABLES = "/api/datasets/census/tests", "/api/datasets/census/tables"
 LIMIT = 40
 

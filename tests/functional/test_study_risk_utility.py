@@ -11,6 +11,8 @@ import pytest
 from tabulary.cli.app import run
 from tests.pages import blocks, lines_of
 
+pytestmark = pytest.mark.slow
+
 HOW_TO = "docs/how-to/weigh-risk-and-utility.md"
 CELLS = [
     (sex, age, job)

@@ -14,6 +14,8 @@ from tabulary import datasets
 from tabulary.cli.app import run
 from tabulary.studies.sparse_tables import SparseTables
 
+pytestmark = pytest.mark.slow
+
 COMMAND = ["study", "sparse-tables", "--quick"]
 
 

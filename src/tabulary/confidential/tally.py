@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.weights import Weights
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
@@ -74,8 +75,7 @@ class Tally:
         held: dict[Margin, NDArray[np.int64]] = {}
         for margin in wanted:
             table.domain.check_cells(margin, max_cells)
-            summed = tuple(i for i, a in enumerate(table.domain.attributes) if a not in margin)
-            held[margin] = np.asarray(exact.sum(axis=summed))
+            held[margin] = sum_onto(exact, table.domain.attributes, margin)
         return cls(table.domain, held)
 
     @property

@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.tally_cache import TallyCache
+from tabulary.confidential.weights import refuse_weights
 from tabulary.core.cache import ArrayCache, Cache
+from tabulary.core.domain import check_same_domain
 from tabulary.core.residuals import residual_values
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.noise import (
@@ -131,15 +133,12 @@ def noise_check(key: bytes) -> str:
 
 def check_measurable(tallies: TallyCache, plan: Plan) -> None:
     """Refuse records that a plan of residuals cannot measure, before anything is paid. Counts them once."""
-    if tallies.weights is not None:
-        raise InvalidPlan(
-            "a plan counts records, and these have weights, of which one record has many: its noise would not hide "
-            "one. Nothing was measured. Open the records without weights."
-        )
+    refuse_weights(tallies.weights, use="a plan", state="Nothing was measured.")
     if plan.query != "residuals":
         raise InvalidPlan(f"mechanism {plan.mechanism!r} does not measure residuals. Nothing was measured.")
-    if tallies.domain != plan.domain:
-        raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
+    check_same_domain(
+        tallies.domain, plan.domain, things="the data and the plan", state="Nothing was measured."
+    )
     refuse_public_total(plan.neighbours, tallies.drops)
     largest = max(plan.domain.cells(part.centred) for part in plan.measured)
     if largest * int(tallies.exact(())) >= 2**62:

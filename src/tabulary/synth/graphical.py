@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, sum_onto
 from tabulary.core.byte_size import byte_size
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours, Relation
@@ -33,7 +33,7 @@ from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, maximal_margins
-from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells
+from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.adaptive import AdaptivePlan, Observed, learned
@@ -67,8 +67,7 @@ class TreeModel:
         homes = [place for place, clique in enumerate(self.cliques) if set(margin) <= set(clique)]
         if homes:
             home = min(homes, key=lambda place: self.tables[place].size)
-            others = tuple(i for i, name in enumerate(self.cliques[home]) if name not in margin)
-            return np.asarray(self.people * self.tables[home].sum(axis=others))
+            return np.asarray(self.people * sum_onto(self.tables[home], self.cliques[home], margin))
         # Leaves first, attributes are summed out of the one product that they stand in. A clique whose new
         # attributes nobody below it needs sums to one, and is left out.
         needed, messages = set(margin), list[tuple[Margin, Floats]]()
@@ -217,7 +216,7 @@ def graphical(
         records.domain,
         work,
         privacy,
-        memory=byte_size(memory, name="the memory of a graphical model", error=InvalidPlan),
+        memory=byte_size(memory, name="the memory of a graphical model", error=InvalidArgument),
         rounds=rounds,
         neighbours=neighbours_of(records, neighbours),
     )

@@ -16,7 +16,7 @@ import tabulary as tb
 from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
 from tabulary.core.cache import Cache
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import DifferentDomains, InvalidPlan, InvalidTable, WeightedRecords
 from tabulary.mechanisms import measure
 from tabulary.mechanisms.on_demand import ResidualsOnDemand, noise_check, part_name
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, RoundedGaussian
@@ -177,9 +177,9 @@ def test_another_key_has_other_noise():
 def test_what_the_plan_does_not_measure_is_refused():
     plan = planned(Universe(DOMAIN, order=2))
     table = tb.Table(DOMAIN, np.zeros(DOMAIN.shape, dtype=int))
-    with pytest.raises(InvalidPlan, match="have weights"):
+    with pytest.raises(WeightedRecords, match="survey weights"):
         ResidualsOnDemand(TableTallies(table, Weights("w", 5, unit=1)), plan, KEY)
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         ResidualsOnDemand(TableTallies(table.project("a", "b")), plan, KEY)
     with pytest.raises(InvalidPlan, match="'margins' does not measure residuals"):
         ResidualsOnDemand(

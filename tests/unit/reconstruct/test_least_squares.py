@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap
 
@@ -146,7 +146,7 @@ def test_a_table_without_a_possible_cell_stays_empty():
 
 
 def test_a_measurement_that_bounds_no_cell_is_refused():
-    with pytest.raises(InvalidPlan, match="Measure the total"):
+    with pytest.raises(InvalidArgument, match="Measure the total"):
         solve_least_squares(ContrastMap((2, 2), ((0,),)), np.array([1.0]))
 
 
@@ -173,5 +173,5 @@ def test_values_that_do_not_fit_the_map_are_refused(measured, options, reason):
 
 
 def test_a_tolerance_of_zero_is_refused():
-    with pytest.raises(InvalidPlan, match="tolerance"):
+    with pytest.raises(InvalidArgument, match="tolerance"):
         solve_least_squares(MarginMap((2,), ((0,),)), np.zeros(2), tolerance=0)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tabulary as tb
 from tabulary.core.cache import Cache
-from tabulary.errors import InvalidPlan, UnknownMargin
+from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.planning import Measurement
 from tabulary.planning.allowed_tables import Universe
 from tabulary.reconstruct.linear import linear_estimates
@@ -24,7 +24,7 @@ def measurements(draw):
     privacy = draw(st.sampled_from([tb.PureDP(1), tb.ZCDP(1)]))
     try:
         plan = tb.plan(domain, universe.workload(), privacy=privacy, mechanism="residual")
-    except InvalidPlan:
+    except InvalidArgument:
         assume(False)
     generator = np.random.default_rng(draw(st.integers(0, 99)))
     return Measurement(plan, tuple(generator.integers(-99, 99, shape) for shape in plan.shapes()))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tabulary.core.privacy import ApproxDP, PureDP
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
 from tabulary.studies.running import run
 from tabulary.studies.study import Lab
@@ -18,6 +18,8 @@ from tabulary.studies.three_approaches.expected import (
 )
 from tabulary.studies.three_approaches.measured import PROGRAM, inconsistency, measured_errors
 from tabulary.studies.three_approaches.shifts import corollary, raised
+
+pytestmark = pytest.mark.slow
 
 LAB = Lab(1, ("three-approaches", "test"))
 
@@ -272,5 +274,5 @@ def test_what_the_paper_prints_is_recomputed():
     [{"ways": (9,)}, {"ways": ()}, {"repetitions": 1}, {"failure": 0.123}, {"tried": (2,)}],
 )
 def test_a_grid_that_cannot_be_is_refused(wrong):
-    with pytest.raises(InvalidPlan, match="Nothing was done"):
+    with pytest.raises(InvalidArgument, match="Nothing was done"):
         ThreeApproaches(**wrong)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tabulary as tb
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    InvalidArgument,
     InvalidWorkload,
     LedgerError,
     MissingExtra,
@@ -92,6 +92,7 @@ def exactly(full, margin, domain=DOMAIN, people=10_000):
     )
 
 
+@pytest.mark.slow
 def test_a_model_fitted_to_exact_margins_has_them_and_its_rows_too(mbi):
     full = a_chain(11)
     full /= full.sum()
@@ -118,6 +119,7 @@ def test_a_margin_is_eligible_only_while_its_tree_fits_the_part_of_the_memory(mb
     assert roomy.eligible([("d", "e"), ("c", "d")], seen, 0.5) == []
 
 
+@pytest.mark.slow
 def test_no_model_ever_takes_more_than_the_memory(mbi, monkeypatch):
     taken = []
     fit = GraphicalLearner.fit
@@ -135,6 +137,7 @@ def test_no_model_ever_takes_more_than_the_memory(mbi, monkeypatch):
     assert 0 < max(taken) <= 8 * 34
 
 
+@pytest.mark.slow
 def test_impossible_records_are_neither_believed_in_nor_made(mbi):
     domain = tb.Domain(
         {"a": range(2), "b": range(3), "c": range(2)}, structural_zeros=[{"a": 1, "b": 2}, {"b": 0, "c": 1}]
@@ -153,6 +156,7 @@ def test_impossible_records_are_neither_believed_in_nor_made(mbi):
     assert (rows.counts[counts == 0] == 0).all()
 
 
+@pytest.mark.slow
 def test_more_privacy_loss_gives_better_rows_with_the_domains_labels(mbi):
     full = a_chain(5)
     table = tb.Table(DOMAIN, np.rint(20_000 * full / full.sum()).astype(int))
@@ -201,5 +205,5 @@ def test_bad_input_is_refused_before_anything_is_measured(mbi):
         graphical(table, "[a z]", tb.ZCDP(1))
     with pytest.raises(TooManyCells, match="rows"):
         graphical(table, "[a b]", tb.ZCDP(1), rows=10**12)
-    with pytest.raises(InvalidPlan, match="Records or from a Table"):
+    with pytest.raises(InvalidArgument, match="Records or from a Table"):
         graphical(type("Other", (), {"domain": DOMAIN})(), "[a b]", tb.ZCDP(1))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, perturb
 from tabulary.cellkey.promise import PROMISE
 from tabulary.core.cache import ArrayCache, Cache
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidPlan, TableRefused
+from tabulary.errors import InvalidArgument, TableRefused
 from tabulary.noise.keyed import derived_key
 from tabulary.planning.allowed_tables import Universe
 from tabulary.release.promise import Promise
@@ -46,9 +46,9 @@ class Sparsity:
 
     def __init__(self, ones: object = Fraction(1, 4), ones_and_twos: object = Fraction(1, 2)) -> None:
         for name, given in (("ones", ones), ("ones_and_twos", ones_and_twos)):
-            share = exact_fraction(given, name=f"the largest share of {name}", error=InvalidPlan)
+            share = exact_fraction(given, name=f"the largest share of {name}", error=InvalidArgument)
             if not 0 <= share <= 1:
-                raise InvalidPlan(f"the largest share of {name} is a number from 0 to 1, not {given!r}.")
+                raise InvalidArgument(f"the largest share of {name} is a number from 0 to 1, not {given!r}.")
             object.__setattr__(self, name, share)
 
     def is_too_sparse(self, table: CellKeyTable) -> bool:
@@ -135,12 +135,14 @@ class CellKeyAnswers:
         withheld. Perturbed counts are kept in `cache`. One pass over the records, to fail now rather than at the first
         question.
         """
-        if records.domain != universe.domain:
-            raise InvalidPlan(
-                "the records and the universe of tables have different domains. Nothing was counted."
-            )
+        check_same_domain(
+            records.domain,
+            universe.domain,
+            things="the records and the allowed tables",
+            state="Nothing was counted.",
+        )
         if ptable.above == "refuse":
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "this ptable refuses counts above its last row, and whether a table is refused must not depend on an "
                 'exact count. Nothing was counted. Say what larger counts do: above="last", or ("repeat", row).'
             )

@@ -25,13 +25,13 @@ from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally_cache import TallyCache
 from tabulary.core.cache import Cache
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.core.head import Receipt
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy, describe_privacy
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
 from tabulary.mechanisms.on_demand import ResidualsOnDemand, check_measurable
 from tabulary.noise.keyed import KeyedEntropy
@@ -115,8 +115,12 @@ class FixedAnswers:
             warn: called with a sentence about what was.
             progress: called with (what, done, total); a total of zero is unknown.
         """
-        if records.domain != universe.domain:
-            raise InvalidPlan("the records and the universe have different domains. Nothing was measured.")
+        check_same_domain(
+            records.domain,
+            universe.domain,
+            things="the records and the allowed tables",
+            state="Nothing was measured.",
+        )
         tell = progress or _say_nothing
         way = _way(universe, reconstruct)
         tell("reading", 0, 0)
@@ -281,14 +285,14 @@ def _way(universe: Universe, reconstruct: str) -> str:
     """Return how the tables are made; refuse linear estimates of impossible cells."""
     cells = sum(map(universe.domain.cells, universe.margins))
     if reconstruct not in (*RECONSTRUCTIONS, "auto"):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the tables of a universe are made by reconstruct = 'none', 'shrink' or 'auto', not {reconstruct!r}."
         )
     way = reconstruct
     if way == "auto":
         way = "shrink" if cells <= MOST_RECONSTRUCTED else "none"
     if way == "none" and universe.domain.structural_zeros:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "the domain declares impossible cells, in which linear estimates would have noise, and the "
             f"{cells:,} cells of this universe are not reconstructed unless you ask for it. Nothing was spent. Ask for "
             "reconstruct = 'shrink', which may take minutes; lower the order; or leave out the impossible cells."

@@ -21,13 +21,14 @@ from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.confidential.tally_cache import TallyCache
+from tabulary.confidential.weights import refuse_weights
 from tabulary.core.cache import ArrayCache, Cache
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, LedgerMissing, TableRefused
+from tabulary.errors import LedgerMissing, TableRefused
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
@@ -119,15 +120,13 @@ class InteractiveAnswers:
         `cost` is the price of one new question, `account` the dataset's own, in `ledger`, where the askers' accounts
         are too. Exact counts and noisy ones are kept in `cache`, each in a section of its own.
         """
-        if records.domain != universe.domain:
-            raise InvalidPlan(
-                "the records and the universe of tables have different domains. Nothing was counted."
-            )
-        if records.weights is not None:
-            raise InvalidPlan(
-                "these records have survey weights, but a question is answered with noise for records that count one "
-                "each. Nothing was counted. Open the records without weights."
-            )
+        check_same_domain(
+            records.domain,
+            universe.domain,
+            things="the records and the allowed tables",
+            state="Nothing was counted.",
+        )
+        refuse_weights(records.weights, use="an answer", state="Nothing was counted.")
         # A price that can be planned for and counted in the account's unit is found out now, not by the first asker.
         promised = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
         relation = counted_neighbours(promised, records.drops)

@@ -22,11 +22,13 @@ from tabulary.confidential.weights import Weights
 from tabulary.core.cache import Cache
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    DifferentDomains,
+    InvalidArgument,
     LedgerBusy,
     ServiceError,
     TableRefused,
     UnreadableSource,
+    WeightedRecords,
 )
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms.on_demand import ResidualsOnDemand
@@ -237,10 +239,10 @@ def test_what_cannot_be_measured_costs_nothing(account):
     records = Records.from_arrow(weighted, DOMAIN, weights=Weights("w", 2, unit=1))
     broken = Records.from_arrow(PEOPLE, DOMAIN)
     named = {"account": account, "secret": SECRET, "dataset": "census", "version": "2026"}
-    with pytest.raises(InvalidPlan, match="weights"):
+    with pytest.raises(WeightedRecords, match="weights"):
         FixedAnswers.open(records, UNIVERSE, privacy=RHO, neighbours="add-remove", **named)
     other = Universe(tb.Domain({"sex": ["F", "M"]}), order=1)
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         FixedAnswers.open(broken, other, privacy=RHO, neighbours="add-remove", **named)
     broken.close()
     with pytest.raises(UnreadableSource, match="these records were closed"):
@@ -416,7 +418,7 @@ def test_reconstruction_is_chosen_by_the_size_of_the_universe(account, monkeypat
     assert opened(account, reconstruct="auto").release is not None
     monkeypatch.setattr(fixed, "MOST_RECONSTRUCTED", sum(map(DOMAIN.cells, EVERY)) - 1)
     assert opened(account, version="2027", reconstruct="auto").release is None
-    with pytest.raises(InvalidPlan, match="'none', 'shrink' or 'auto', not 'lp'"):
+    with pytest.raises(InvalidArgument, match="'none', 'shrink' or 'auto', not 'lp'"):
         opened(account, version="2028", reconstruct="lp")
 
 
@@ -435,7 +437,7 @@ def test_impossible_cells_are_zero_in_every_table_or_the_universe_is_refused(acc
         assert (table.standard_errors[1:] > 0).all()
     for way in ("none", "auto"):
         monkeypatch.setattr(fixed, "MOST_RECONSTRUCTED", 5)
-        with pytest.raises(InvalidPlan, match=r"impossible cells.*reconstruct = 'shrink'"):
+        with pytest.raises(InvalidArgument, match=r"impossible cells.*reconstruct = 'shrink'"):
             opened(account, possible, universe, reconstruct=way, version="2027")
 
 

@@ -18,7 +18,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    DifferentDomains,
     LedgerError,
     LedgerMissing,
     PublicError,
@@ -26,6 +26,7 @@ from tabulary.errors import (
     TableRefused,
     TooManyCells,
     UnreadableSource,
+    WeightedRecords,
 )
 from tabulary.ledger import Ledger
 from tabulary.planning.allowed_tables import Universe
@@ -383,10 +384,10 @@ def test_what_could_never_be_paid_or_planned_for_is_refused_when_it_is_opened(le
     ledger.create_account("replaced", ZCDP(1), Neighbours("replace"))
     with pytest.raises(LedgerError, match="replace"):
         opened(ledger, account="replaced")
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         opened(ledger, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))
     weighted = people().append_column("w", pa.array([1.0] * 300))
-    with pytest.raises(InvalidPlan, match="weights"):
+    with pytest.raises(WeightedRecords, match="weights"):
         InteractiveAnswers.open(
             Records.from_arrow(weighted, DOMAIN, weights=Weights("w", 2, unit=1)),
             Universe(DOMAIN, order=2),
