@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import binom
 
 from tabulary.core.domain import Domain
-from tabulary.studies.suppression.printed import FIGURE_1
 from tabulary.suppress.attacks.attack import attack
 from tabulary.suppress.attacks.primary_sets import primary_sets
 from tabulary.suppress.attacks.published import Published
 from tabulary.suppress.classical_method.pattern import smallest_pattern
 from tabulary.suppress.classical_method.rules import Threshold
 from tabulary.suppress.table import SuppressedTable
+from tabulary_papers.suppression.printed import FIGURE_1
 
 DOMAIN = Domain({"eye": ["blue", "not blue"], "hair": ["blonde", "brown", "black"]})
 SUMS = {("eye",): np.array([110, 105]), ("hair",): np.array([55, 105, 55]), (): np.array(215)}
