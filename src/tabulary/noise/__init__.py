@@ -21,6 +21,7 @@ from tabulary.noise.opendp import OpenDPSampler
 from tabulary.noise.rounded_gaussian import RoundedGaussian
 from tabulary.noise.sampler import Drawable, ExactSampler, Sampler
 from tabulary.noise.square_root import SquareRootLaplace
+from tabulary.noise.sums import chernoff_reach
 from tabulary.noise.tabulated import Tabulated
 from tabulary.noise.truncated import Truncated
 from tabulary.noise.weighted import weighted_half_width
@@ -43,6 +44,7 @@ __all__ = [
     "SystemEntropy",
     "Tabulated",
     "Truncated",
+    "chernoff_reach",
     "law_from_description",
     "noise_from_description",
     "weighted_half_width",

@@ -11,14 +11,12 @@ noise. The norm itself would tell what the noise was; a quantile of its law tell
 """
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
 from tabulary.core.arrays import Floats, Integers
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import IntegerNoise
-from tabulary.noise.checks import exact_scale
 from tabulary.noise.sums import smallest
 
 # A failure probability below this drowns in the rounding of the sums.
@@ -26,30 +24,6 @@ _SMALLEST_FAILURE = 1e-9
 # What is left beyond the grid, and what rounding may add up to; both are counted as failures.
 _NEGLIGIBLE = 1e-12
 _GRID = 1 << 18
-
-
-def nonnegative_shift(scale: Fraction, coefficients: int, *, failure: float) -> float:
-    r"""Return the constant that makes a perturbed table non-negative with probability 1 - `failure`.
-
-    The L1 norm of d Laplace draws of scale b is Gamma(d, b); the shift is its quantile, rounded upwards. For whole d
-    the tail is a Poisson sum, P(G > s) = Σ_{i<d} exp(-s/b) (s/b)^i / i!. Continuous noise, as in the papers: what
-    Tabulary draws is discrete, and `integer_shift` is its law. Post-processing: reads no data, spends no budget.
-    Biases every cell of a j-way margin of binary attributes upward by shift / 2**j.
-    Dwork, McSherry & Talwar (2007), Theorem 6, made exact.
-
-    >>> round(nonnegative_shift(Fraction(1), 22, failure=0.05), 2)
-    30.24
-    """
-    unit = float(exact_scale(scale, name="scale"))
-    _check(coefficients, failure)
-    low, high = 0.0, coefficients + 20 * math.sqrt(coefficients) + 50
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        if _gamma_tail(coefficients, middle) > failure:
-            low = middle
-        else:
-            high = middle
-    return math.nextafter(high * unit, math.inf)
 
 
 def integer_shift(noise: IntegerNoise, coefficients: int, *, failure: float) -> int:
@@ -128,31 +102,6 @@ def contrast_weights(shape: tuple[int, ...], sets: tuple[tuple[int, ...], ...]) 
     return np.concatenate(found)
 
 
-def published_shift(scale: Fraction, coefficients: int, *, t: float) -> float:
-    """Return the shift of Dwork, McSherry & Talwar (2007), Corollary 1, as published: t·d·scale.
-
-    The paper adds t·d²/(ε 2^{k/2}) to the normalised first coefficient, where noise has the scale d/(ε 2^{k/2}); in
-    units of the total that is t·d·scale. It claims a failure probability of at most exp(-t), which is false for
-    small t (see `published_failure`) and loose for large t. For studies only.
-
-    >>> published_shift(Fraction(1), 22, t=2.996)
-    65.912
-    """
-    if not t > 0:
-        raise InvalidNoise(f"t must be positive, not {t!r}.")
-    _check(coefficients, 0.5)
-    return t * coefficients * float(exact_scale(scale, name="scale"))
-
-
-def published_failure(coefficients: int, *, t: float) -> float:
-    """Return the probability with which the published shift is smaller than the L1 norm of the noise.
-
-    >>> round(published_failure(12, t=1), 2), round(math.exp(-1), 2)
-    (0.46, 0.37)
-    """
-    return _gamma_tail(coefficients, published_shift(Fraction(1), coefficients, t=t))
-
-
 def shifted(values: Floats, sets: tuple[tuple[int, ...], ...], shift: float) -> Floats:
     """Return measured contrasts with the shift added to the total, which must be the first of them.
 
@@ -173,15 +122,6 @@ def shifted(values: Floats, sets: tuple[tuple[int, ...], ...], shift: float) -> 
     return found
 
 
-def bias_of_shift(shift: float, shape: tuple[int, ...]) -> float:
-    """Return by how much the shift raises every cell of a margin of this shape: shift / cells.
-
-    >>> bias_of_shift(30.24, (2, 2))
-    7.56
-    """
-    return shift / math.prod(shape)
-
-
 def _check(coefficients: int, failure: float) -> None:
     if isinstance(coefficients, bool) or not isinstance(coefficients, int) or coefficients < 1:
         raise InvalidNoise(
@@ -189,14 +129,6 @@ def _check(coefficients: int, failure: float) -> None:
         )
     if not _SMALLEST_FAILURE <= failure < 1:
         raise InvalidNoise(f"a failure probability must lie between 1e-9 and 1, not {failure!r}.")
-
-
-def _gamma_tail(shape: int, at: float) -> float:
-    """Return P(Gamma(shape) > at): the probability of fewer than `shape` Poisson events."""
-    if at <= 0:
-        return 1.0
-    logs = np.concatenate([[0.0], np.cumsum(math.log(at) - np.log(np.arange(1.0, shape)))]) - at
-    return min(1.0, float(np.sum(np.exp(logs))))
 
 
 def _reach(noise: IntegerNoise, sizes: Floats, counts: Integers) -> float:
