@@ -19,7 +19,7 @@ ONE_REASON = {
 }
 
 
-def test_random_numbers_of_numpy_are_used_for_people_who_do_not_exist_and_for_public_coins_only():
+def test_random_numbers_of_numpy_are_used_for_people_who_do_not_exist_and_for_a_public_seed_only():
     users = {
         str(file.relative_to(source))
         for source in (SOURCE, PAPERS)
@@ -28,8 +28,8 @@ def test_random_numbers_of_numpy_are_used_for_people_who_do_not_exist_and_for_pu
             r"np\.random|numpy\.random|^import random|^from random", file.read_text("utf-8"), re.MULTILINE
         )
     }
-    coins = str(Path("suppress", "samplers", "coins.py"))
-    assert {user for user in users if Path(user).parts[0] != "datasets"} <= {coins, "yes_no.py"}
+    seeded = str(Path("table_samplers", "public_seed.py"))
+    assert {user for user in users if Path(user).parts[0] != "datasets"} <= {seeded, "yes_no.py"}
 
 
 def test_every_package_says_what_it_is_for():

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tabulary.compilation import compiled
 from tabulary.confidential.cover import SUPER_CELLS, SuperMargin, cover
 from tabulary.confidential.store import Codes, Layout, Store
-from tabulary.confidential.threads import available_threads
 from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
+from tabulary.threads import available_threads
 
 # Progress is in hundredths of the work: a log of it must not show the number of records.
 _HUNDREDTHS = 100

@@ -109,7 +109,7 @@ def test_an_answer_is_what_perturb_publishes():
 
 def test_a_filter_is_a_slice_of_the_larger_table():
     answers = opened(minimum=40)
-    question = Question.asked(DOMAIN, ["age"], {"sex": "M"}, {"age": ["0", "2"]})
+    question = Question.of(DOMAIN, ["age"], {"sex": "M"}, {"age": ["0", "2"]})
     whole = answers.answer(question.margin(DOMAIN)).table
     cut = question.cut(whole)
     assert cut.margin == ("age",)
