@@ -1,4 +1,4 @@
-"""The only bridge from a Tally to a Measurement: one file a mechanism."""
+"""The only bridge from a Tally to a Measurement: one file per mechanism."""
 
 from collections.abc import Callable, Mapping
 

@@ -28,7 +28,7 @@ from tabulary.planning import Measurement, Plan
 def measure_contrasts(tally: Tally, plan: Plan, sampler: Sampler) -> Measurement:
     """Return the noisy coefficients of the downward closure. Spends the plan's whole budget.
 
-    Unbiased. The cost is one transform of each maximal margin and one draw a coefficient.
+    Unbiased. The cost is one transform of each maximal margin and one draw per coefficient.
     """
     exact: dict[Margin, NDArray[np.int64]] = {}
     for margin in plan.counted:

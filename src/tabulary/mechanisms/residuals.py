@@ -9,7 +9,7 @@ generalised least squares (`reconstruct.residuals`), so all agree.
 Sensitivity. A record in cell x adds to a part the product over its axes of one column: a one on an axis that
 is counted; k - 1 at x and -1 elsewhere on a centred axis of k ≥ 3 levels, 2(k - 1) in L1 and k(k - 1) in
 squared L2; ±1 on one of two. Norms of products are products of norms, whatever the record is, so that over all
-parts, each divided by its scale, Δ₁ = c Σ Π_B l1(k) / b and Δ₂² = c² Σ Π_B l2(k) / σ² for c records a person.
+parts, each divided by its scale, Δ₁ = c Σ Π_B l1(k) / b and Δ₂² = c² Σ Π_B l2(k) / σ² for c records per person.
 Replacing a record subtracts the columns of two, and only where they agree matters.
 `core.residual_sensitivity` computes both, and the plan refuses to exist if they exceed its loss.
 
@@ -36,7 +36,7 @@ from tabulary.planning import Measurement, Plan
 def measure_residuals(tally: Tally, plan: Plan, sampler: Sampler) -> Measurement:
     """Return the noisy values of every part. Spends the plan's whole budget.
 
-    Unbiased. The cost is one sum of a counted table a part and one draw a value. Parts that share a law of noise
+    Unbiased. The cost is one sum of a counted table per part and one draw per value. Parts that share a law of noise
     are drawn together: the tables of a sampler are built once for each law.
     """
     noise = _draw(plan, sampler)

@@ -90,9 +90,9 @@ def plan(
         rounding: "none", or "nearest" or "controlled" for whole numbers after a reconstruction.
         objective: which expected error is to be small. "rmse": the mean square over all wanted cells, each
             margin by its weight; "max": the largest mean square of a wanted margin times its weight; "shrink":
-            what reconstruct = "shrink" is most in need of; "auto" for the one that suits the reconstruction.
-        records: about how many records there are, if that is public: what "shrink" reckons with when it spreads
-            the budget, 100,000 unless told. A wrong number costs accuracy, never privacy.
+            what reconstruct = "shrink" needs most; "auto" for the one that suits the reconstruction.
+        records: about how many records there are, if that is public: what "shrink" assumes when it spreads
+            the budget, 100,000 by default. A wrong number costs accuracy, never privacy.
         max_cells: refuse a table with more cells than this.
 
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
@@ -156,9 +156,9 @@ def shrunk_if_better(request: Request, best: Plan) -> Plan:
 def clearly_better(request: Request, shrunk: Plan, best: Plan) -> bool:
     """Return whether the model expects clearly less error of shrunk tables than of linear ones.
 
-    Clearly, because unbiased tables with exact errors are worth something: shrinkage has to earn its bias. It
-    has to earn it against the linear estimate from residuals too, also where impossible cells forbid to publish
-    that: otherwise what looks like a gain of shrinkage would be one of the planner.
+    Clearly, because unbiased tables with exact errors have a value of their own. Shrinkage must be better than the
+    linear estimate from residuals too, even if impossible cells forbid to publish that: otherwise a gain of the
+    planner would look like a gain of shrinkage.
     """
     if not shrunk.expected_rmse < CLEARLY * best.expected_rmse:
         return False

@@ -11,7 +11,7 @@ from tabulary.planning.plan import Plan
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A plan and the integers it called for, an array a part: the noisy ones, then those released exactly."""
+    """A plan and the integers it called for, one array per part: the noisy ones, then those released exactly."""
 
     plan: Plan
     values: tuple[NDArray[np.int64], ...]

@@ -53,7 +53,7 @@ class Plan:
     construction that the measurements cost no more than the loss, and that the loss implies the promise, so a
     plan that exists is a plan that holds.
 
-    `records`, about how many there are, is what a plan for shrunk tables reckons with; other plans have none.
+    `records`: the approximate number of records that shrinkage assumes; otherwise None.
     """
 
     domain: Domain
@@ -88,7 +88,7 @@ class Plan:
         self._check_centred()
         if (self.records is not None) != (self.reconstruct == "shrink") or (self.records or 1) < 1:
             raise InvalidPlan(
-                "a plan for reconstruct = 'shrink', and no other, reckons with a number of records."
+                "only a plan with reconstruct = 'shrink' has a number of records, and it needs one."
             )
         if self.rounding != "none" and self.reconstruct not in (*CONSTRAINED, "shrink"):
             raise InvalidPlan("rounding needs a reconstructed full table: 'least-squares' or 'lp'.")

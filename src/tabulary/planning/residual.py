@@ -32,7 +32,7 @@ def plan_residual(request: Request, loss: Loss) -> Plan:
     Π_B l2(k) in squared L2 (`core.residual_sensitivity`), and the scales are stretched until this costs the loss.
 
     The objective says what is small: "rmse" the weighted sum of the variances of all wanted cells, "max" the
-    largest weighted variance of a wanted cell, "shrink" what the shrunk estimate is most in need of.
+    largest weighted variance of a wanted cell, "shrink" what the shrunk estimate needs most.
 
     Allocations are computed for add-remove neighbours, in doubles and with few digits, so that few laws of noise
     serve many parts. What `margins` and `cells` measure is compared with them at the true cost, wherever that

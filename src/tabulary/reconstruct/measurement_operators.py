@@ -180,7 +180,7 @@ def columns_of(linear_map: LinearMap, cells: NDArray[np.intp]) -> Floats:
     [[1.0, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]]
     """
     shape = linear_map.shape
-    # One row an axis. The table of no attributes has none, and one cell.
+    # One row per axis. The table of no attributes has none, and one cell.
     levels = np.array(np.unravel_index(cells, shape)) if shape else np.empty((0, cells.size), dtype=np.intp)
     if isinstance(linear_map, ContrastMap):
         return np.concatenate([_contrast_columns(shape, levels, s) for s in linear_map.sets])

@@ -448,8 +448,8 @@ def test_intervals_of_shrunk_tables_are_told_to_hold_as_often_as_they_did_in_tri
     assert "a probability of about 95 %" not in html
     assert "may miss" not in html
     assert "Intervals above zero" in section(html, "glance")
-    assert "Cells told from zero" not in html
-    assert "Cells told from zero" in section(page_of(adjusted("least-squares")), "glance")
+    assert "Cells clearly above zero" not in html
+    assert "Cells clearly above zero" in section(page_of(adjusted("least-squares")), "glance")
 
 
 def test_the_trials_of_shrunk_tables_are_those_that_the_documentation_tells_of():

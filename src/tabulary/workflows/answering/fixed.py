@@ -108,7 +108,7 @@ class FixedAnswers:
             version: its version, one word; changed records need a new one.
             reconstruct: "none" for the linear estimates, "shrink" for non-negative tables that agree, "auto" for
                 "shrink" if all tables together have at most 50,000 cells.
-            about: about how many records there are, if that is public: what "shrink" reckons with.
+            about: about how many records there are, if that is public: what "shrink" assumes.
             kept: a folder for the plan and the reconstructed tables, which other workers and later starts load. What
                 is found changed or damaged there is made anew.
             cache: keeps exact counts, noisy values and estimates, each in a section of its own, below one limit.
