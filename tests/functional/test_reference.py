@@ -11,7 +11,7 @@ import tabulary as tb
 from docs import build
 from tabulary.cli.app import command_line
 from tabulary.planning.choice import RECONSTRUCTORS, ROUNDINGS
-from tabulary.planning.comparison import MECHANISMS
+from tabulary.planning.mechanism import MECHANISMS
 from tests.pages import ROOT, pages, read
 
 REMEDY = "run `make docs` and commit what it writes"

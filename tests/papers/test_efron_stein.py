@@ -12,7 +12,7 @@ from tabulary import datasets
 from tabulary.core import basis
 from tabulary.core.neighbours import Neighbours
 from tabulary.noise import ExactSampler
-from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap
+from tabulary.planning.queries import ContrastMap, MarginMap
 from tabulary.studies import (
     RedundantMap,
     exact_redundant_sensitivity,

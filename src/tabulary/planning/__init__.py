@@ -10,18 +10,25 @@ from tabulary.planning.accuracy import (
     show_width,
 )
 from tabulary.planning.choice import plan, plan_from_description
-from tabulary.planning.measured import MeasuredMargin
-from tabulary.planning.measurement import Measurement
+from tabulary.planning.measurement import Measurement, Part
+from tabulary.planning.mechanism import MECHANISMS, Mechanism
 from tabulary.planning.plan import Plan
+from tabulary.planning.queries import Contrasts, Counts, Query, Residuals
 
 __all__ = [
+    "MECHANISMS",
     "CellErrors",
+    "Contrasts",
+    "Counts",
     "ErrorLaw",
     "ExpectedError",
     "ExpectedErrors",
-    "MeasuredMargin",
     "Measurement",
+    "Mechanism",
+    "Part",
     "Plan",
+    "Query",
+    "Residuals",
     "SimulatedErrors",
     "WeightedErrors",
     "plan",

@@ -15,7 +15,7 @@ from tabulary.core.privacy import PureDP
 from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidPlan, UnknownMargin
 from tabulary.noise import IntegerNoise
-from tabulary.planning import Plan
+from tabulary.planning import Contrasts, Plan
 from tabulary.reconstruct.shift import weighted_shift
 from tabulary.studies.published import PublishedMeasurement
 
@@ -98,7 +98,7 @@ def quantile_bound(plan: Plan, margin: Iterable[str], *, failure: float) -> floa
     93.0
     """
     _check_failure(failure)
-    if plan.query != "contrasts" or plan.reconstruct not in ("none", "lp"):
+    if plan.query is not Contrasts or plan.reconstruct not in ("none", "lp"):
         raise InvalidPlan(
             "a quantile bound is known for plans that measure contrasts and reconstruct with 'none' or 'lp', not for "
             f"mechanism {plan.mechanism!r} with {plan.reconstruct!r}."

@@ -39,8 +39,8 @@ from tabulary.core.table import Table
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.noise import DiscreteLaplace, ExactSampler, Sampler
+from tabulary.planning.queries import ContrastMap, LinearMap
 from tabulary.reconstruct.lp import ProgramSolution, solve_program
-from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap
 from tabulary.reconstruct.rounding.full_table import round_table
 from tabulary.studies.redundant import (
     RedundantMap,

@@ -21,7 +21,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan, TooManyCells
-from tabulary.reconstruct.measurement_operators import MarginMap
+from tabulary.planning.queries import LinearMap, MarginMap
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -41,14 +41,13 @@ def centred(margin: NDArray[Number]) -> NDArray[Number]:
 
 
 @dataclass(frozen=True)
-class RedundantMap:
+class RedundantMap(LinearMap):
     """A table to its terms f^S(x_S)·Π k, all of them for each of `sets` (tuples of axes, in this order).
 
     >>> RedundantMap((2, 3), ((), (1,))).forward(np.array([[1.0, 1, 0], [3, 0, 1]])).tolist()
     [6.0, 6.0, -3.0, -3.0]
     """
 
-    shape: tuple[int, ...]
     sets: tuple[tuple[int, ...], ...]
 
     @property

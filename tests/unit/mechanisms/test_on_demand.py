@@ -17,7 +17,7 @@ from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
 from tabulary.errors import InvalidPlan, InvalidTable
 from tabulary.mechanisms import measure
-from tabulary.mechanisms.on_demand import ResidualsOnDemand, noise_check, part_name
+from tabulary.mechanisms.on_demand import MeasuredOnDemand, noise_check, part_name
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, RoundedGaussian
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning.allowed_tables import Universe
@@ -58,7 +58,7 @@ def planned(universe, privacy=PRIVACIES[0], neighbours="add-remove"):
 
 
 def on_demand(plan, counts, *, key=KEY, **options):
-    return ResidualsOnDemand(TableTallies(tb.Table(plan.domain, counts)), plan, key, **options)
+    return MeasuredOnDemand(TableTallies(tb.Table(plan.domain, counts)), plan, key, **options)
 
 
 PLAN = planned(Universe(DOMAIN, order=2), tb.ZCDP(1))
@@ -126,7 +126,7 @@ def test_the_noise_of_a_part_is_the_exact_draw_from_the_key_and_the_name_of_the_
     noisy = on_demand(plan, COUNTS).measurement().values
     for part, with_noise, exact in zip(plan.measured, noisy, bare(plan, COUNTS), strict=True):
         assert isinstance(part.noise, law)
-        words = KeyedEntropy(KEY, "part", ",".join(part.margin), ",".join(part.centred))
+        words = KeyedEntropy(KEY, "part", ",".join(part.margin), ",".join(part.query.centred))
         drawn = ExactSampler(words).draw(part.noise, plan.shape_of(part))
         assert (with_noise - exact == drawn).all()
 
@@ -138,7 +138,7 @@ names = st.lists(st.text("ab |", min_size=1, max_size=2), max_size=3, unique=Tru
 @given(*(st.tuples(names, names) for _ in range(2)))
 def test_no_two_parts_draw_from_the_same_words(one, other):
     first, second = (
-        part_name(tb.planning.MeasuredMargin(margin, DiscreteLaplace(Fraction(1)), "residuals", centred))
+        part_name(tb.planning.Part(tb.planning.Residuals(margin, centred), DiscreteLaplace(Fraction(1))))
         for margin, centred in (one, other)
     )
     assert (first == second) == (one == other)
@@ -177,11 +177,11 @@ def test_what_the_plan_does_not_measure_is_refused():
     plan = planned(Universe(DOMAIN, order=2))
     table = tb.Table(DOMAIN, np.zeros(DOMAIN.shape, dtype=int))
     with pytest.raises(InvalidPlan, match="have weights"):
-        ResidualsOnDemand(TableTallies(table, Weights("w", 5, unit=1)), plan, KEY)
+        MeasuredOnDemand(TableTallies(table, Weights("w", 5, unit=1)), plan, KEY)
     with pytest.raises(InvalidPlan, match="different domains"):
-        ResidualsOnDemand(TableTallies(table.project("a", "b")), plan, KEY)
+        MeasuredOnDemand(TableTallies(table.project("a", "b")), plan, KEY)
     with pytest.raises(InvalidPlan, match="'margins' does not measure residuals"):
-        ResidualsOnDemand(
+        MeasuredOnDemand(
             TableTallies(table), tb.plan(DOMAIN, "[a]", privacy=tb.PureDP(1), mechanism="margins"), KEY
         )
     many = np.zeros(DOMAIN.shape, dtype=int)
@@ -192,7 +192,7 @@ def test_what_the_plan_does_not_measure_is_refused():
 
 def test_the_key_is_neither_printed_nor_copied():
     residuals = on_demand(planned(Universe(DOMAIN, order=1)), np.zeros(DOMAIN.shape, dtype=int))
-    assert repr(residuals) == f"<ResidualsOnDemand of {len(residuals.plan.measured)} parts>"
+    assert repr(residuals) == f"<MeasuredOnDemand of {len(residuals.plan.measured)} parts>"
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="secret key"):
             copied(residuals)

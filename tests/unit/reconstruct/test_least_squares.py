@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.planning.queries import ContrastMap, MarginMap
 from tabulary.reconstruct.least_squares import solve_least_squares
-from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap
 
 SHAPES = [(2,), (3, 2), (2, 2, 2), (4, 3, 2), (2, 2, 2, 2, 2)]
 

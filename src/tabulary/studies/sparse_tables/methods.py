@@ -38,12 +38,12 @@ from tabulary.infer.fitted_model import FittedModel
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.planning import Measurement, Plan, plan
+from tabulary.planning.queries import MarginMap, ResidualMap
 from tabulary.reconstruct import reconstruct
 from tabulary.reconstruct.constrained import FullTable, measured_vector
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.lp import ProgramSolution, solve_program
-from tabulary.reconstruct.measurement_operators import MarginMap, ResidualMap
 from tabulary.reconstruct.rounding.full_table import round_table, uniforms_from
 from tabulary.studies.published import (
     Calibration,

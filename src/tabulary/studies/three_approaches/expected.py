@@ -15,8 +15,9 @@ from tabulary.errors import TooManyCells
 from tabulary.noise import DiscreteLaplace, IntegerNoise
 from tabulary.noise.sums import NEGLIGIBLE, chernoff_reach
 from tabulary.planning import CellErrors, Plan, plan
+from tabulary.planning.queries.residuals import ResidualsEstimator
 from tabulary.planning.residual_draws import ResidualNoise
-from tabulary.planning.residual_errors import Part, subsets
+from tabulary.planning.residual_errors import NoisyPart, subsets
 from tabulary.studies.study import Lab, Row, Sheets, Value
 
 APPROACHES = ("cells", "margins", "fourier", "residual")
@@ -59,7 +60,7 @@ def _errors(made: Plan) -> tuple[float, float]:
     """Return the standard error of a cell and the expected L1 error of a table, on average over the tables."""
     first = made.workload.margins[0]
     cells = made.domain.cells(first)
-    if made.query != "residuals":
+    if not isinstance(made.estimator, ResidualsEstimator):
         law = made.error_of(first)
         if not isinstance(law, CellErrors):
             raise TypeError(f"draws of one weight are summed here, not {type(law).__name__}")
@@ -74,9 +75,11 @@ def _laws(made: Plan) -> Iterator[frozenset[Drawn]]:
     """Yield the draws in a cell of each table of a plan on residuals. On two levels all cells of a table are alike."""
     levels = dict(zip(made.domain.attributes, made.domain.shape, strict=True))
     # A part tells nothing of a table without the attributes it is centred on, and there are thousands of both.
-    centred: dict[Margin, list[Part]] = {}
-    for part in made.measured:
-        centred.setdefault(part.centred, []).append((part.margin, part.centred, part.noise))
+    centred: dict[Margin, list[NoisyPart]] = {}
+    assert isinstance(made.estimator, ResidualsEstimator)
+    for part in made.estimator.parts:
+        own = part.query.centred
+        centred.setdefault(own, []).append((part.margin, own, part.noise))
     for margin in made.workload:
         parts = [part for chosen in subsets(margin) for part in centred.get(chosen, ())]
         one_cell = np.zeros(made.domain.shape_of(margin))
