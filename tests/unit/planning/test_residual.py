@@ -87,7 +87,7 @@ def _weights(plan, margin):
     """Every draw's weight in the first cell of a table, part by part, by measuring one unit at a time."""
     levels = dict(zip(plan.domain.attributes, plan.domain.shape, strict=True))
     shape = plan.domain.shape_of(margin)
-    for part, v in zip(plan.measured, plan.noise_variances, strict=True):
+    for part, v in zip(plan.measured, plan.estimator.noise_variances, strict=True):
         sides = plan.domain.shape_of(part.margin)
         centred = [part.margin.index(a) for a in part.query.centred]
         found = []
@@ -236,7 +236,7 @@ def test_a_description_without_what_is_centred_is_refused():
 def test_counts_that_claim_to_be_centred_are_refused():
     described = tb.plan(PEOPLE, "[sex]", privacy=tb.PureDP(1), mechanism="margins").describe()
     described["measured"][0]["centred"] = ["sex"]
-    with pytest.raises(InvalidPlan, match="no average"):
+    with pytest.raises(InvalidPlan, match="claims something that does not follow"):
         plan_from_description(described)
 
 
