@@ -14,7 +14,7 @@ help:
 	@echo "make serve          a table builder over 100,000 generated people, until Ctrl-C"
 	@echo "make test           every test, lint, types and import rules"
 	@echo "make audit          the slow statistical suites"
-	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, scale, serve, spark, suppress, synth, tabulate"
+	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, scale, serve, spark, startup, suppress, synth, tabulate"
 	@echo "make docs           the generated reference pages, and all pages as a site below site/ (under a minute)"
 	@echo "make pictures       the pictures of the pages, drawn again (minutes)"
 	@echo "make sbom           the software that a user installs, as a CycloneDX list: sbom.cdx.json (minutes, and 3 GB for a while)"
@@ -122,7 +122,7 @@ audit: $(VENV)/test java
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m audit tests
 
 bench: $(VENV)/bench $(if $(filter spark scale,$(NAME)),java)
-	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages | database | spark | scale"; exit 2; }
+	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages | database | spark | scale | startup"; exit 2; }
 	@$(BIN)/python -m bench.$(NAME)
 
 # A broken link, a page that is in no menu or an unknown anchor fails the build.

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadGroupScheduling
 
-from tests.clusters import spark, spark_cluster  # noqa: F401 - fixtures for every test
+from tests.clusters import (
+    GROUP,
+    is_grouped,
+    reaches_the_cluster,
+    spark,  # noqa: F401 - fixtures for every test
+    spark_cluster,  # noqa: F401
+)
 from tests.databases import (  # noqa: F401 - fixtures for every test
     _shared_database,
     database,
@@ -38,8 +44,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupSch
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Send every test of the Spark cluster to one process, so that one cluster is started and not one a process."""
     for item in items:
-        if "spark_cluster" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if reaches_the_cluster(item) and not is_grouped(item):
+            item.add_marker(pytest.mark.xdist_group(GROUP))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,6 +19,7 @@ from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
+from tests.clusters import GROUP
 from tests.databases import PostgresServer
 
 
@@ -124,7 +125,7 @@ class Places:
 ELSEWHERE = ["duckdb_files", "duckdb_csv", "duckdb", "sqlite", "postgresql"]
 """The ways that count in a database, as names of methods of `Places`."""
 
-SPARK = pytest.param("spark", marks=pytest.mark.xdist_group("spark"))
+SPARK = GROUP
 """The way that counts on a cluster, which only one process starts."""
 
 

@@ -9,7 +9,13 @@
     │   ├── InvalidTable           an array that does not fit its domain
     │   ├── InvalidPrivacy         ε, δ, ρ, a neighbouring relation that cannot be
     │   ├── InvalidNoise           a scale or a sampler that cannot be
-    │   ├── InvalidPlan            an option or a plan file that cannot be followed
+    │   ├── InvalidArgument        an argument or option with a value it cannot have, or that contradicts another
+    │   ├── InvalidPlan            a plan that cannot be made or that does not keep its promise
+    │   ├── InvalidSettings        a plan file or a service file that cannot be followed
+    │   ├── InvalidAddress         an address of records, or an engine, that cannot be used
+    │   ├── DifferentDomains       two things that must share a domain have different ones
+    │   ├── WeightedRecords        records with survey weights where each must count one, or the reverse
+    │   ├── UnusableCheckpoint     a checkpoint that is damaged, in use, or of another run
     │   ├── NotCertified           a solver could not prove that its answer is right
     │   ├── TooManyCells           a table above the stated cap
     │   ├── Interrupted            work that whoever asked for it stopped before its end
@@ -88,8 +94,32 @@ class InvalidNoise(PublicError):
     """A noise scale or sampler cannot be."""
 
 
+class InvalidArgument(PublicError):
+    """An argument or option has a value it cannot have, or contradicts another."""
+
+
 class InvalidPlan(PublicError):
-    """An option or a plan file cannot be followed."""
+    """A plan cannot be made, or does not keep its promise."""
+
+
+class InvalidSettings(PublicError):
+    """A plan file or a service file cannot be followed."""
+
+
+class InvalidAddress(PublicError):
+    """An address of records, or the engine that should count them, cannot be used."""
+
+
+class DifferentDomains(PublicError):
+    """Two things that must share a domain have different ones."""
+
+
+class WeightedRecords(PublicError):
+    """Records have survey weights where each must count one, or have none where weights are needed."""
+
+
+class UnusableCheckpoint(PublicError):
+    """A checkpoint is damaged, is in use, or belongs to another run."""
 
 
 class NotCertified(PublicError):

@@ -11,8 +11,8 @@ from docs.small_builder import SmallBuilder
 from tabulary.builder.app import create_app
 from tabulary.errors import (
     BudgetExceeded,
+    InvalidArgument,
     InvalidDomain,
-    InvalidPlan,
     InvalidTable,
     InvalidWorkload,
     ServiceUnreachable,
@@ -100,7 +100,7 @@ def test_the_plan_that_is_given_is_the_plan_that_was_paid_for(running):
 
 def test_what_is_not_differentially_private_has_no_plan(running):
     _, url, _ = running
-    with pytest.raises(InvalidPlan, match="has no plan"):
+    with pytest.raises(InvalidArgument, match="has no plan"):
         tb.connect(url).plan("old")
 
 

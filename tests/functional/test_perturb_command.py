@@ -3,8 +3,6 @@
 import csv
 import json
 import re
-import subprocess
-import sys
 from fractions import Fraction
 from xml.etree import ElementTree
 
@@ -226,12 +224,6 @@ def test_a_file_is_never_overwritten(said, here):
     words = said(*CENSUS, "-o", "table.csv", code=2)
     assert "table.csv is already there" in words
     assert (here / "table.csv").read_text() == "mine"
-
-
-def test_the_command_line_starts_without_the_charts():
-    code = "import sys, tabulary.cli.app; print(any(m in sys.modules for m in ('altair', 'vl_convert')))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False"
 
 
 PLAN = """

@@ -10,6 +10,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.confidential.records import Records
+from tabulary.core.cache import Cache
 from tabulary.errors import UnreadableSource
 from tabulary.ledger import Ledger
 from tabulary.perturb.tables import Tables
@@ -183,7 +184,7 @@ def test_an_interactive_question_whose_recount_fails_is_answered_later_without_a
     def opened(records):
         return InteractiveAnswers.open(
             records, Universe(DOMAIN, order=2), cost=PAID, ledger=ledger, account=ledger.account("census"),
-            neighbours="add-remove", secret=SECRET, dataset="census", version="1", memory_bytes=0,
+            neighbours="add-remove", secret=SECRET, dataset="census", version="1", cache=Cache(0),
         )  # fmt: skip
 
     with Records(LostEngine(counts=1)) as records, pytest.raises(UnreadableSource, match=LOST):

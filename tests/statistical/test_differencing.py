@@ -9,7 +9,7 @@ from scipy import stats
 
 from tabulary.cellkey import KeyedRecords, PTable, RecordKeys, perturb, record_keys
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidPlan, InvalidPrivacy
+from tabulary.errors import InvalidArgument, InvalidPrivacy
 from tabulary.noise import DiscreteLaplace, ExactSampler
 from tabulary.studies.differencing import averaging, demonstration_ptable, differencing
 from tabulary.studies.proportion import Proportion
@@ -134,11 +134,11 @@ def test_the_attack_works_against_any_table_that_perturbs_at_all():
 
 @pytest.mark.parametrize("wrong", [{"trials": 1}, {"trials": 2.5}, {"workers": True}])
 def test_a_study_of_nothing_is_refused(wrong):
-    with pytest.raises(InvalidPlan, match=f"`{next(iter(wrong))}` is a whole number from 2 on"):
+    with pytest.raises(InvalidArgument, match=f"`{next(iter(wrong))}` is a whole number from 2 on"):
         differencing(**wrong)
-    with pytest.raises(InvalidPlan, match="`answers` is a whole number from 2 on"):
+    with pytest.raises(InvalidArgument, match="`answers` is a whole number from 2 on"):
         averaging(answers=0)
-    with pytest.raises(InvalidPlan, match="3 times out of 2"):
+    with pytest.raises(InvalidArgument, match="3 times out of 2"):
         Proportion(3, 2)
     with pytest.raises(InvalidPrivacy, match="epsilon must be positive"):
         differencing(trials=10, epsilon=-1)

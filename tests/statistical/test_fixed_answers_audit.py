@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pytest
-from tabulary.reconstruct.on_demand import TablesOnDemand
 
 import tabulary as tb
 from tabulary.confidential.records import Records
@@ -22,6 +21,7 @@ from tabulary.core.residuals import centre
 from tabulary.mechanisms.on_demand import MeasuredOnDemand
 from tabulary.noise import ExactSampler
 from tabulary.planning.allowed_tables import Universe
+from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.workflows.answering.fixed import plan_of_universe
 from tests.twins import SABOTAGED, SeededTwin, bounds
 

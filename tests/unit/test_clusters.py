@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,14 +14,39 @@ import pytest
 
 from examples.spark import cluster as clusters
 from examples.spark.cluster import ClusterFailed, LocalCluster, NoJava, check_java
+from tests.clusters import GROUP, is_grouped, reaches_the_cluster, refuse_a_second
 from tests.waiting import PATIENCE, has_ended, wait_until
 
 PROJECT = Path(__file__).parents[2]
 
 
 def test_one_process_has_all_tests_of_the_cluster(request, spark_cluster):
+    # By its name too: a test that is called for Spark reaches it, by whatever way it asks for it.
+    reaching = [
+        item
+        for item in request.session.items
+        if re.search(r"[\[-]spark[\]-]", item.nodeid)
+        or {"spark", "spark_cluster"} & {*getattr(item, "fixturenames", ())}
+    ]
+    assert request.node in reaching
+    assert [item.nodeid for item in reaching if not is_grouped(item)] == []
     # Groups can be lost without a word; then each process starts a cluster of its own.
-    assert request.node.nodeid.endswith("@spark") == request.config.getoption("loadgroup", default=False)
+    grouped = request.config.getoption("loadgroup", default=False)
+    assert {item.nodeid.endswith("@spark") for item in reaching} == {grouped}
+
+
+def test_a_second_cluster_of_a_run_is_refused(tmp_path):
+    refuse_a_second(tmp_path, "gw0")
+    refuse_a_second(tmp_path, "gw0")
+    with pytest.raises(
+        pytest.fail.Exception, match="process gw0 of this run has a Spark cluster, and gw1 would"
+    ):
+        refuse_a_second(tmp_path, "gw1")
+
+
+@pytest.mark.parametrize("place", [GROUP, "here"])
+def test_a_parameter_that_names_the_cluster_puts_a_test_into_the_group(request, place):
+    assert reaches_the_cluster(request.node) == is_grouped(request.node) == (place == GROUP)
 
 
 def test_the_work_is_shared_by_the_executors_of_both_workers(spark, spark_cluster):

@@ -9,7 +9,7 @@ from tabulary.builder.declarations import Declaration, read_declaration
 from tabulary.builder.hosts import Hosts
 from tabulary.builder.places import Place, read_place
 from tabulary.builder.service import Limits
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidSettings
 from tabulary.workflows.sections import Section, located, read_toml
 
 DEFAULT_TITLE = "Table builder"
@@ -32,11 +32,13 @@ class Listening:
 
     def __post_init__(self) -> None:
         if not self.host or any(c.isspace() for c in self.host):
-            raise InvalidPlan(f"the host is an address such as 127.0.0.1, not {self.host!r}.")
+            raise InvalidSettings(f"the host is an address such as 127.0.0.1, not {self.host!r}.")
         if not 0 <= self.port <= 65535:
-            raise InvalidPlan(f"the port is a number from 0, any that is free, to 65535, not {self.port}.")
+            raise InvalidSettings(
+                f"the port is a number from 0, any that is free, to 65535, not {self.port}."
+            )
         if not 1 <= self.workers <= MOST_WORKERS:
-            raise InvalidPlan(f"there may be 1 to {MOST_WORKERS} workers, not {self.workers}.")
+            raise InvalidSettings(f"there may be 1 to {MOST_WORKERS} workers, not {self.workers}.")
         # Refuses a name that cannot be.
         Hosts(self.named, self.host)
 
@@ -73,15 +75,15 @@ class ServiceFile:
         object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
         paid = [name for name, each in self.datasets.items() if each.payment is not None]
         if paid and self.ledger is None:
-            raise InvalidPlan(
+            raise InvalidSettings(
                 f"dataset {paid[0]!r} has to be paid for: add a table [ledger] with its `database`."
             )
         if paid and self.key is None:
-            raise InvalidPlan(
+            raise InvalidSettings(
                 f"dataset {paid[0]!r} draws noise from a key: add a table [key] with its `file`."
             )
         if self.ledger is not None and self.state.is_file and self.ledger.told == self.state.told:
-            raise InvalidPlan("[ledger] and [state] name the same SQLite file: each needs its own.")
+            raise InvalidSettings("[ledger] and [state] name the same SQLite file: each needs its own.")
 
 
 def read_service_file(path: str | Path) -> ServiceFile:
@@ -116,7 +118,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
     listening = _read_listening(server)
     names = declared.names()
     if not names:
-        raise InvalidPlan("[dataset] names no dataset. Add a table such as [dataset.census].")
+        raise InvalidSettings("[dataset] names no dataset. Add a table such as [dataset.census].")
     return ServiceFile(
         path=path,
         title=title,

@@ -13,7 +13,7 @@ from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy
 from tabulary.core.urls import scheme_of
-from tabulary.errors import InvalidPlan, LedgerError, ServiceError, listed
+from tabulary.errors import InvalidSettings, LedgerError, ServiceError, listed
 from tabulary.ledger import Amount
 from tabulary.ledger.amounts import cost_in_unit_of
 from tabulary.planning.allowed_tables import MOST_CELLS, Universe
@@ -113,7 +113,7 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
     _refuse_unusable(version, f"{section.name} version")
     method = section.take("method", str, default=Method.fixed.value)
     if method not in list(Method):
-        raise InvalidPlan(f"{section.name} method is {method!r}. It may be {listed(Method)}.")
+        raise InvalidSettings(f"{section.name} method is {method!r}. It may be {listed(Method)}.")
     title = section.take("title", str, default=name)
     description = section.take("description", str, default="")
     source = folder / _refuse_address(section.take("source", str), section.name)
@@ -128,7 +128,7 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
         description = entry.take("description", str, default="")
         names = entry.take("names", dict, default={})
         if not all(isinstance(name, str) for name in names.values()):
-            raise InvalidPlan(f'{entry.name} names gives levels their labels, such as {{F = "Female"}}.')
+            raise InvalidSettings(f'{entry.name} names gives levels their labels, such as {{F = "Female"}}.')
         variables[attribute] = Variable(label, description, names)
 
     domain, codings = read_domain(attributes, zeros, take_words)
@@ -139,7 +139,7 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
     max_cells = tables.take("max_cells", int, default=MOST_CELLS)
     tables.done()
     if not all(isinstance(each, list) and all(isinstance(a, str) for a in each) for each in forbidden):
-        raise InvalidPlan(
+        raise InvalidSettings(
             f'{tables.name} forbidden is a list of combinations such as [["faith", "village"]].'
         )
     universe = located(
@@ -161,7 +161,7 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
 def _refuse_address(source: str, place: str) -> str:
     """Return the path of the records; refuse an address, which is not repeated, since it may hold a password."""
     if (scheme := scheme_of(source)) is not None:
-        raise InvalidPlan(
+        raise InvalidSettings(
             f"{place} source begins with {scheme}:, an address, but a table builder must know that its records have "
             "not changed, by a fingerprint of all of them, and so needs them here. Nothing was read. Export them to a "
             "Parquet file and name that; for one release of a table in a database, use `tabulary release`."
@@ -174,7 +174,7 @@ def _read_payment(section: Section, name: str, codings: Mapping[str, Coding]) ->
     paid = section.section("privacy")
     cost, neighbours = read_privacy(paid)
     if neighbours.sensitive:
-        raise InvalidPlan(
+        raise InvalidSettings(
             f"{paid.name} sensitive: a table builder's account protects every attribute. Leave `sensitive` out."
         )
     total = section.section("budget", required=False)
@@ -191,9 +191,9 @@ def _read_fixed(section: Section, name: str, codings: Mapping[str, Coding]) -> F
     about = options.take("records", int, default=None)
     options.done()
     if reconstruct not in (ways := ("auto", *RECONSTRUCTIONS)):
-        raise InvalidPlan(f"{options.name} reconstruct is {reconstruct!r}. It may be {listed(ways)}.")
+        raise InvalidSettings(f"{options.name} reconstruct is {reconstruct!r}. It may be {listed(ways)}.")
     if about is not None and about < 1:
-        raise InvalidPlan(f"{options.name} records is a positive whole number, about how many there are.")
+        raise InvalidSettings(f"{options.name} records is a positive whole number, about how many there are.")
     return FixedProtection(payment, reconstruct, about)
 
 
@@ -226,9 +226,9 @@ def _refuse_too_little(place: str, budget: Privacy, cost: Privacy) -> None:
     try:
         price = cost_in_unit_of(budget, cost)
     except LedgerError as problem:
-        raise InvalidPlan(f"{place}: {problem}") from None
+        raise InvalidSettings(f"{place}: {problem}") from None
     if not price <= Amount.of(budget):
-        raise InvalidPlan(
+        raise InvalidSettings(
             f"{place}: a budget of {budget} does not pay for {cost} even once. Nothing was spent."
         )
 
@@ -237,11 +237,11 @@ def _refuse_names(place: str, variable: Variable, levels: Sequence[str]) -> None
     try:
         variable.refuse_unusable(levels)
     except ServiceError as problem:
-        raise InvalidPlan(f"{place} names: {problem}") from None
+        raise InvalidSettings(f"{place} names: {problem}") from None
 
 
 def _refuse_unusable(text: str, what: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text, re.ASCII) or len(text) > _LONGEST_NAME:
-        raise InvalidPlan(
+        raise InvalidSettings(
             f"{what} is made of letters, digits, '.', '_' and '-', at most {_LONGEST_NAME} of them, not {text!r}."
         )

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tabulary.builder.problems import problem
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidSettings
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """The names of this machine for itself, which are always allowed, with any port."""
@@ -40,7 +40,7 @@ class Hosts:
         names: tuple[Any, ...] = self.named
         for name in names:
             if not isinstance(name, str) or _split(name) is None:
-                raise InvalidPlan(
+                raise InvalidSettings(
                     f"hosts holds names such as 'tables.example' or 'tables.example:8443', not {name!r}. A name has "
                     "no scheme, no path and no '*'; an IPv6 address stands in brackets."
                 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from tabulary.errors import InvalidPlan, ServiceError
+from tabulary.errors import InvalidSettings, ServiceError
 from tabulary.private_files import read_private_file
 from tabulary.workflows.sections import Section
 
@@ -39,14 +39,14 @@ class Place:
         told = self._value()
         if "://" not in told:
             if self.password_file is not None:
-                raise InvalidPlan(
+                raise InvalidSettings(
                     "a password_file goes with an address such as postgresql://tabulary@host/name."
                 )
             return self.folder / told
         address = _parsed(told)
         if self.password_file is not None:
             if address.password is not None:
-                raise InvalidPlan(
+                raise InvalidSettings(
                     "the address holds a password already: leave it out, or leave out password_file."
                 )
             address = address.set(password=read_secret(self.password_file, "the password file"))
@@ -72,7 +72,7 @@ def read_place(section: Section, folder: Path) -> Place:
     section.done()
     place = Place(told, folder, folder / password_file if password_file else None)
     if not told.removeprefix(_ENVIRONMENT):
-        raise InvalidPlan(f"{section.name} database is empty.")
+        raise InvalidSettings(f"{section.name} database is empty.")
     if "://" in told:
         _parsed(told)
     return place
@@ -95,7 +95,7 @@ def read_secret(path: Path, what: str) -> str:
 
 def _parsed(address: str) -> URL:
     if not address.startswith(_POSTGRESQL):
-        raise InvalidPlan(
+        raise InvalidSettings(
             "a database is the path of a SQLite file, postgresql://user@host/name, or env:NAME for a variable that "
             "holds one of these."
         )
@@ -103,6 +103,6 @@ def _parsed(address: str) -> URL:
         return make_url(address)
     except (ArgumentError, ValueError):
         # The reason would show the address, and that may hold a password.
-        raise InvalidPlan(
+        raise InvalidSettings(
             "the PostgreSQL address cannot be read. Write postgresql://user@host:port/name."
         ) from None

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tabulary.errors import (
     BudgetExceeded,
+    InvalidArgument,
     InvalidDomain,
     InvalidNoise,
     InvalidPlan,
@@ -53,6 +54,7 @@ _QUESTION: dict[type[PublicError], int] = {
     InvalidDomain: 422,
     InvalidWorkload: 422,
     InvalidTable: 422,
+    InvalidArgument: 422,
     InvalidPlan: 422,
     InvalidPrivacy: 422,
     InvalidNoise: 422,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.cellkey.runs import check_modulus
-from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.noise import Entropy, SystemEntropy
 from tabulary.noise.entropy import fresh_words
 
@@ -42,14 +42,14 @@ class RecordKeys:
         self, column: str = "record_key", *, modulus: int | None = None, digits: int | None = None
     ) -> None:
         if not isinstance(column, str) or not column:
-            raise InvalidPlan(f"the column of the record keys is named by text, not {column!r}.")
+            raise InvalidArgument(f"the column of the record keys is named by text, not {column!r}.")
         if (modulus is None) == (digits is None):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "record keys have a modulus, if they are whole numbers, or digits, if they are decimals."
             )
         if digits is not None:
             if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
-                raise InvalidPlan(f"decimal record keys have 1 to {MOST_DIGITS} digits, not {digits!r}.")
+                raise InvalidArgument(f"decimal record keys have 1 to {MOST_DIGITS} digits, not {digits!r}.")
             modulus = 10**digits
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "modulus", check_modulus(modulus))
@@ -69,7 +69,7 @@ def record_keys(count: int, modulus: int, entropy: Entropy | None = None) -> NDA
     """
     keys = np.uint64(check_modulus(modulus))
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise InvalidPlan(f"the number of record keys is a whole number, not {count!r}.")
+        raise InvalidArgument(f"the number of record keys is a whole number, not {count!r}.")
     source = SystemEntropy() if entropy is None else entropy
     limit = np.uint64((2**64 // int(keys)) * int(keys) - 1)
     drawn = np.empty(count, dtype=np.uint64)

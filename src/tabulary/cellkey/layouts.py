@@ -20,7 +20,7 @@ import numpy as np
 
 from tabulary.cellkey.runs import Runs, check_modulus, runs_of_boundaries
 from tabulary.core.exact_numbers import exact_fraction
-from tabulary.errors import InvalidNoise, InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidNoise, UnreadableSource
 
 LONG, INTERVALS, WIDE = "long", "intervals", "wide"
 
@@ -71,7 +71,7 @@ def read_csv(path: str | Path, modulus: int | None) -> Read:
 def long_csv(runs: Runs, modulus: int, first: int) -> str:
     """Return the table in the long layout."""
     if runs.rows * modulus > _MOST_LINES:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the long layout has a line a key and cell value: {runs.rows * modulus:,} of them, more than "
             f'{_MOST_LINES:,}. Write layout="intervals".'
         )
@@ -89,7 +89,7 @@ def interval_csv(runs: Runs, modulus: int, first: int) -> str:
         while rest % prime == 0:
             rest //= prime
     if rest != 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"with {modulus} keys the boundaries between them are no decimals, so the interval layout cannot hold "
             'them. Write layout="long", or make the table with a power of two or of ten.'
         )

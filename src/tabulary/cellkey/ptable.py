@@ -14,7 +14,7 @@ from tabulary.cellkey.design import exact_law, key_shares
 from tabulary.cellkey.runs import Runs, check_modulus
 from tabulary.core.arrays import Integers
 from tabulary.core.exact_numbers import show_fraction
-from tabulary.errors import ConfidentialError, InvalidNoise, InvalidPlan
+from tabulary.errors import ConfidentialError, InvalidArgument, InvalidNoise
 
 Above = Literal["refuse", "last"] | tuple[Literal["repeat"], int]
 """What a count above the last row does: it is refused, it uses the last row, or the rows from one on repeat."""
@@ -62,7 +62,7 @@ class PTable:
             case ("repeat", int(row)) if max(1, self.first) <= row <= self.last:
                 pass
             case _:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     '`above` is "refuse", "last" or ("repeat", row) with a row of the ptable from 1 on, not '
                     f"{self.above!r}."
                 )
@@ -123,7 +123,7 @@ class PTable:
     def to_csv(self, path: str | Path, *, layout: str = layouts.LONG) -> None:
         """Write the table, in the layout "long" (ONS) or "intervals" (R). `above` is not part of a file."""
         if layout not in (layouts.LONG, layouts.INTERVALS):
-            raise InvalidPlan(f'a ptable is written in the layout "long" or "intervals", not {layout!r}.')
+            raise InvalidArgument(f'a ptable is written in the layout "long" or "intervals", not {layout!r}.')
         write = layouts.long_csv if layout == layouts.LONG else layouts.interval_csv
         Path(path).write_text(write(self.runs, self.modulus, self.first), "utf-8", newline="\n")
 
@@ -140,7 +140,7 @@ class PTable:
     def probabilities(self, pcv: int) -> dict[int, Fraction]:
         """Return the law of the offset in one row, keys being uniform; exact."""
         if not self.first <= pcv <= self.last:
-            raise InvalidPlan(f"the ptable has the rows {self.first} to {self.last}, not {pcv}.")
+            raise InvalidArgument(f"the ptable has the rows {self.first} to {self.last}, not {pcv}.")
         shares: dict[int, int] = {}
         for pvalue, start, end in self.runs.row(pcv - self.first, self.modulus):
             shares[pvalue] = shares.get(pvalue, 0) + end - start
@@ -182,9 +182,9 @@ class PTable:
         from tabulary.cellkey.kernels import look_up
 
         if np.any((ckeys < 0) | (ckeys >= self.modulus)):
-            raise InvalidPlan(f"a ckey of this ptable lies between 0 and {self.modulus - 1}.")
+            raise InvalidArgument(f"a ckey of this ptable lies between 0 and {self.modulus - 1}.")
         if np.any((pcv < 0) | (pcv > self.last)):
-            raise InvalidPlan(f"a pcv of this ptable lies between 0 and {self.last}.")
+            raise InvalidArgument(f"a pcv of this ptable lies between 0 and {self.last}.")
         found = np.zeros(pcv.shape, dtype=np.int64)
         runs = self.runs
         look_up(

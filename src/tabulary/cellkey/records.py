@@ -17,7 +17,7 @@ from tabulary.confidential.reading.duckdb import DuckDBReader, check_columns
 from tabulary.confidential.records import HeldRecords
 from tabulary.confidential.store import Store
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
-from tabulary.errors import InvalidColumn, InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidColumn, UnreadableSource
 
 Codings = Mapping[str, Coding]
 
@@ -58,7 +58,7 @@ class KeyedRecords(HeldRecords):
     ) -> Self:
         """Return the records of a CSV or Parquet file, of a folder of them, or of a glob."""
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-            raise InvalidPlan(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
+            raise InvalidArgument(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
         kind, paths = files.find_files(path)
         digits = _digits(domain, codings, keys)
         return cls(encoded(DuckDBReader.of_files(kind, paths, delimiter=delimiter), digits), domain, digits)
@@ -140,12 +140,12 @@ class KeyedRecords(HeldRecords):
 
 def _digits(domain: Domain, codings: Codings | None, keys: RecordKeys) -> Digits:
     if not isinstance(keys, RecordKeys):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"`keys` says what the record keys are: RecordKeys(...), not {type(keys).__name__}."
         )
     strangers = set(codings or {}) - set(domain.attributes)
     if strangers:
-        raise InvalidPlan(f"a coding is given for {sorted(strangers)}, which the domain does not have.")
+        raise InvalidArgument(f"a coding is given for {sorted(strangers)}, which the domain does not have.")
     return Digits(keys, domain, dict(codings or {}))
 
 

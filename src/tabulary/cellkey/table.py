@@ -17,7 +17,7 @@ from tabulary.cellkey.records import KeyedRecords
 from tabulary.core.arrays import Integers
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.table import Table, frame_of, long_columns, value_name
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.release.formats import csv_bytes
 from tabulary.release.promise import Promise
 
@@ -244,17 +244,17 @@ def perturb(
     <Custody of sex 2, confidential>
     """
     if not isinstance(records, KeyedRecords) or not isinstance(ptable, PTable):
-        raise InvalidPlan("perturb takes KeyedRecords and a PTable.")
+        raise InvalidArgument("perturb takes KeyedRecords and a PTable.")
     if records.keys.modulus != ptable.modulus:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the records have {records.keys.modulus} keys and the ptable {ptable.modulus}, so a key sum is no key of "
             "the table. Nothing was counted. Use a ptable made for these keys; one of intervals is read for any number "
             "of them: PTable.from_csv(path, modulus=…)."
         )
     if minimum is not None and (isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 0):
-        raise InvalidPlan(f"the smallest count that is published is a whole number, not {minimum!r}.")
+        raise InvalidArgument(f"the smallest count that is published is a whole number, not {minimum!r}.")
     if ptable.perturbs_zeros and (not isinstance(secret, bytes) or len(secret) < SMALLEST_SECRET):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"this ptable perturbs zeros, which needs a secret of at least {SMALLEST_SECRET} bytes, the same for all "
             "tables of these records: secrets.token_bytes(32), drawn once and kept. Nothing was counted."
         )

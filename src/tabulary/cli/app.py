@@ -4,42 +4,42 @@ import hashlib
 import importlib
 import sys
 import traceback
-from typing import NoReturn
+from collections.abc import Container
+from typing import Any, NoReturn
 
 import typer
 
-from tabulary.cli.console import errors
 from tabulary.errors import TabularyError
 
 # Exit codes: 0 done, 1 a defect in Tabulary, 2 something the user can mend, 130 interrupted. `audit` has 3 as well.
 DEFECT, USER_ERROR, INTERRUPTED = 1, 2, 130
 
-# Where each command is, in the order of the help. A group of commands has the name of its module as well.
+# Where each command is, and its line in the list of commands, in the order of that list.
 _COMMANDS = {
-    "demo": "demo:demo",
-    "datasets": "datasets:datasets",
-    "plan": "plan:plan",
-    "release": "release:release",
-    "show": "show:show",
-    "test": "testing:judge",
-    "verify": "verify:verify",
-    "audit": "audit:audit_plan",
-    "perturb": "perturb:perturb",
-    "suppress": "suppress:suppress",
-    "synth": "synth:synth",
-    "study": "study:study",
-    "serve": "serve:serve",
-    "attack": "attack:attack",
-    "ledger": "ledger:ledger",
-    "key": "key:key",
-    "token": "token:token",
+    "demo": ("demo:demo", "Publish about twenty tables of generated people."),
+    "datasets": ("datasets:datasets", "List or show the published tables that Tabulary carries."),
+    "plan": ("plan:plan", "Print how accurate every table of a plan file would be."),
+    "release": ("release:release", "Publish the tables of a plan file into a new folder."),
+    "show": ("show:show", "Print a table of a release with its error bars."),
+    "test": ("testing:judge", "Test a table of a release, with its noise counted in."),
+    "verify": ("verify:verify", "Check every file and every claim of a release."),
+    "audit": ("audit:audit_plan", "Check the cost of a plan, and draw from its mechanism."),
+    "perturb": ("perturb:perturb", "Perturb a table count by count."),
+    "suppress": ("suppress:suppress", "Leave cells out of a table, with a proof or without one."),
+    "synth": ("synth:synth", "Make synthetic rows from a release or from records."),
+    "study": ("study:study", "Run an experiment, or compare mechanisms on your data."),
+    "serve": ("serve:serve", "Serve tables that people build themselves."),
+    "attack": ("attack:attack", "Attack published tables."),
+    "ledger": ("ledger:ledger", "Create, show and check accounts of privacy budget."),
+    "key": ("key:key", "Make and show keys that sign releases."),
+    "token": ("token:token", "Make, list and revoke tokens of a table builder."),
 }
 
 
-def command_line(only: str | None = None) -> typer.Typer:
-    """Return the command line with all commands, or with one of them.
+def command_line(loaded: Container[str] = _COMMANDS) -> typer.Typer:
+    """Return the command line with all commands, of which those that are not `loaded` can only be listed.
 
-    Loading all of them takes longer than most of them run, and a command line names one.
+    Loading all of them takes longer than most of them run, and a user names one.
     """
     app = typer.Typer(
         name="tabulary",
@@ -52,14 +52,22 @@ def command_line(only: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
         callback=_options,
     )
-    for name in [only] if only in _COMMANDS else _COMMANDS:
-        module, _, function = _COMMANDS[name].partition(":")
-        command = getattr(importlib.import_module(f"tabulary.cli.{module}"), function)
+    for name, (place, line) in _COMMANDS.items():
+        command = _load(place) if name in loaded else _not_loaded
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+            app.add_typer(command, name=name, short_help=line)
         else:
-            app.command(name)(command)
+            app.command(name, short_help=line)(command)
     return app
+
+
+def _load(place: str) -> Any:
+    module, _, function = place.partition(":")
+    return getattr(importlib.import_module(f"tabulary.cli.{module}"), function)
+
+
+def _not_loaded() -> NoReturn:
+    raise AssertionError("this command was listed and not loaded.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -86,27 +94,36 @@ def main() -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Return the exit code of the command line with these arguments."""
     try:
-        app = command_line(arguments[0] if arguments else None)
+        # The options before a command have no values, so the first word is the command.
+        words = [argument for argument in arguments if not argument.startswith("-")]
+        app = command_line(words[:1])
         result = app(args=arguments, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except TabularyError as problem:
         said = " ".join([str(problem), *getattr(problem, "__notes__", [])])
-        errors.print(f"Error: {said}", style="bold red", markup=False, highlight=False)
+        _complain(f"Error: {said}", style="bold red")
         return USER_ERROR
     except typer.TyperException as problem:
         # A wrong command line; the problem knows which command and what its usage is.
         show_usage = getattr(problem, "show", None)
         if show_usage is None:
-            errors.print(str(problem), markup=False)
+            _complain(str(problem))
         else:
             show_usage()
         return USER_ERROR
     except (typer.Abort, KeyboardInterrupt):
-        errors.print("Interrupted. No release was written.", markup=False)
+        _complain("Interrupted. No release was written.")
         return INTERRUPTED
     except Exception as defect:
-        errors.print(_defect_report(defect), style="bold red", markup=False, highlight=False)
+        _complain(_defect_report(defect), style="bold red")
         return DEFECT
+
+
+def _complain(text: str, *, style: str | None = None) -> None:
+    # Loaded here: a list of the commands needs neither colours nor the rooms that the console prints from.
+    from tabulary.cli.console import errors
+
+    errors.print(text, style=style, markup=False)
 
 
 def _defect_report(defect: Exception) -> str:

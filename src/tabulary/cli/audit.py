@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tabulary.cli.console import output, progress_bar
 from tabulary.core.privacy import Loss, PureDP
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import Plan
 from tabulary.release import Release
@@ -65,7 +65,7 @@ def audit_plan(
 def _plan_of(path: Path) -> tuple[Plan, str | None]:
     """Return the plan of a plan file, or that of a verified release and its digest."""
     if not path.exists():
-        raise InvalidPlan(f"there is no plan file and no release folder at {path}. Nothing was audited.")
+        raise InvalidArgument(f"there is no plan file and no release folder at {path}. Nothing was audited.")
     if not path.is_dir():
         return read_plan_file(path).plan, None
     release = Release.load(path)

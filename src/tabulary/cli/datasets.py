@@ -9,7 +9,7 @@ from rich.table import Table as Grid
 from tabulary import datasets as carried
 from tabulary.cli.console import output, progress_bar
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 
 def datasets(
@@ -27,7 +27,7 @@ def datasets(
         _print_list()
     elif name == "people":
         if path is None:
-            raise InvalidPlan("generated people go to a Parquet file: name it with -o people.parquet.")
+            raise InvalidArgument("generated people go to a Parquet file: name it with -o people.parquet.")
         with progress_bar() as progress:
             written = carried.people(rows, seed, path=path, progress=progress)
         output.print(f"Wrote {rows:,} generated people to {written}", markup=False, soft_wrap=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import typer
 
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 
 def given_options(context: typer.Context) -> set[str]:
@@ -23,9 +23,9 @@ def assigned(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise InvalidPlan(f"{option} {text}: write it as {option} {example}. Nothing was read.")
+            raise InvalidArgument(f"{option} {text}: write it as {option} {example}. Nothing was read.")
         if name in found:
-            raise InvalidPlan(f"{option} is given twice for {name!r}. Nothing was read.")
+            raise InvalidArgument(f"{option} is given twice for {name!r}. Nothing was read.")
         found[name] = value
     return found
 
@@ -33,7 +33,7 @@ def assigned(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
 def whole_number(option: str, text: str) -> int:
     """Return a whole number above zero."""
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise InvalidPlan(f"{option}: {text!r} is no whole number above 0. Nothing was read.")
+        raise InvalidArgument(f"{option}: {text!r} is no whole number above 0. Nothing was read.")
     return int(text)
 
 
@@ -45,7 +45,7 @@ def check_together(
     alien = sorted(given - known - {mode})
     if alien:
         takes = ", ".join(sorted(option_name(name, names) for name in known)) or "no other option"
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{option_name(alien[0], names)} does not go with {option_name(mode, names)}, which takes {takes}. {state}"
         )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tabulary.cli.console import errors
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account, Ledger
 from tabulary.workflows import PlanFile
 
@@ -30,14 +30,14 @@ def paying_account(
 ) -> Iterator[Account | None]:
     """Yield the account that pays, its ledger open; None, after a warning, where nothing keeps books."""
     if (ledger is None) != (account is None):
-        raise InvalidPlan(
+        raise InvalidArgument(
             "--ledger and --account go together: name the ledger file and the account that pays."
         )
     if ledger is None:
         ledger, account, witness = planned.ledger, planned.account, witness or planned.witness
     if ledger is None or account is None:
         if witness is not None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "--witness goes with a ledger: name it with --ledger and --account, or in [ledger] of the plan file. "
                 "Nothing was measured, nothing was spent."
             )

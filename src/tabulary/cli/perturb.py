@@ -19,7 +19,7 @@ from tabulary.cli.promise import print_promise, print_wishes, promise_of
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidNoise, InvalidPlan, TabularyError
+from tabulary.errors import InvalidArgument, InvalidNoise, TabularyError
 from tabulary.perturb import Laplace, MaxEntropy, Normal, Perturbation
 from tabulary.perturb.hellinger import Hellinger
 from tabulary.perturb.properties import wishes
@@ -161,7 +161,7 @@ def perturb(
 
 def _named_folder(path: Path | None) -> Path:
     if path is None:
-        raise InvalidPlan("the tables of a plan file go to a new folder: name it with -o census-2026.")
+        raise InvalidArgument("the tables of a plan file go to a new folder: name it with -o census-2026.")
     return path
 
 
@@ -178,7 +178,7 @@ def _family_of_lists(family: Family) -> type[Laplace] | type[Normal]:
 def _check_together(given: set[str]) -> None:
     mode = next((mode for mode in _TOGETHER if mode in given), None)
     if mode is None:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "nothing is named that could be perturbed. Name a plan file, or a published table, such as --dataset "
             "uk-census, or ask for --properties or --compare. Nothing was drawn."
         )
@@ -251,7 +251,7 @@ def _table(dataset: str, margin: str | None) -> Table:
         return table
     named = Workload.parse(margin if margin.startswith("[") else f"[{margin}]", table.domain).margins
     if len(named) != 1:
-        raise InvalidPlan(f"--margin {margin}: name one margin at a time. Nothing was drawn.")
+        raise InvalidArgument(f"--margin {margin}: name one margin at a time. Nothing was drawn.")
     return table.project(named[0])
 
 
@@ -260,7 +260,7 @@ def _compare(dataset: str, margin: str | None, bound: int | None, repetitions: i
     attributes = table.domain.attributes
     if len(attributes) != 2:
         first = " ".join(datasets.load(dataset).domain.attributes[:2])
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--compare measures the association of two attributes, and this table has {len(attributes)}. Choose two, "
             f'such as --margin "[{first}]". Nothing was drawn.'
         )

@@ -12,7 +12,7 @@ from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, listed
+from tabulary.errors import InvalidArgument, listed
 from tabulary.ledger import Account
 from tabulary.perturb import Laplace, Normal
 from tabulary.perturb.published_tables import PerturbedTables
@@ -40,7 +40,7 @@ def perturb_plan_file(
     """Publish the tables of a plan file, each count perturbed by itself, into a new folder, all of it or nothing."""
     planned = read_plan_file(file)
     if planned.formats:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{file.name}: [output] formats: perturbed tables are written as CSV, and {listed(planned.formats)} is for "
             "`tabulary release`. Nothing was counted, nothing was spent."
         )
@@ -64,7 +64,7 @@ def _tables(planned: PlanFile, family: type[Laplace] | type[Normal], bound: int 
     """Return the list of the plan file's tables, or refuse one whose δ is above what the file promises."""
     made = planned.plan
     if isinstance(made.privacy, ZCDP):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{planned.path.name}: [privacy] rho is for Gaussian noise; perturbed tables need `epsilon`, and `delta` "
             "for a bound. Nothing was counted, nothing was spent."
         )
@@ -79,7 +79,7 @@ def _tables(planned: PlanFile, family: type[Laplace] | type[Normal], bound: int 
     allowed = made.privacy.delta if isinstance(made.privacy, ApproxDP) else 0
     cost = tables.privacy()
     if isinstance(cost, ApproxDP) and cost.delta > allowed:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{planned.path.name}: [privacy] promises {made.privacy}, and with --bound {bound} these tables have "
             f"δ = {show_fraction(cost.delta)}. Allow that as `delta`, take a larger bound, or, for laplace, none. "
             "Nothing was counted, nothing was spent."

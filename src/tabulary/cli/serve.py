@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from tabulary.cli.console import errors, output, print_promise, progress_bar
 from tabulary.cli.options import check_together, given_options
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidPlan, MissingExtra
+from tabulary.errors import InvalidArgument, MissingExtra
 from tabulary.planning import ExpectedError, show_width
 from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.sections import located
@@ -59,7 +59,7 @@ def serve(
         _serve_demonstration(host, port)
         return
     if file is None:
-        raise InvalidPlan(f"name a service file, or try: tabulary serve --demo. {_STATE}")
+        raise InvalidArgument(f"name a service file, or try: tabulary serve --demo. {_STATE}")
     for mode in ("init", "check"):
         if mode in given:
             check_together(given, mode, ["file"], {"file": "a service file"}, _STATE)

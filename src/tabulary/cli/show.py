@@ -10,7 +10,7 @@ import typer
 from tabulary.cli.console import output, print_released
 from tabulary.cli.new_file import check_new, write_new
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, UnknownMargin
+from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.release import Release
 from tabulary.release.writers import FORMATS
 
@@ -68,19 +68,19 @@ def _check_way(form: Form, file: Path | None, *, named: bool) -> None:
     """Refuse a format that has nowhere to go, before anything is read."""
     if form is Form.table:
         if file is not None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"--output {file} needs --format, one of {', '.join(FORMATS)}. Nothing was written."
             )
         return
     if not named:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f'--format {form.value} is of one table: name its attributes, such as "[sex age]"; "[]" is the total. '
             "Nothing was written."
         )
     if file is not None:
         check_new(file, "Nothing was written.")
     elif FORMATS[form.value].is_binary and sys.stdout.isatty():
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--format {form.value} is no text for a terminal. Name a file with -o, or send it to another program. "
             "Nothing was written."
         )

@@ -8,7 +8,7 @@ import typer
 
 from tabulary.cli.console import output, progress_bar
 from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption, paying_account
-from tabulary.errors import InvalidPlan, ReleaseExists
+from tabulary.errors import InvalidArgument, ReleaseExists
 from tabulary.release import Release
 from tabulary.synth import SyntheticRecords, from_release, utility
 from tabulary.workflows import read_plan_file
@@ -44,7 +44,9 @@ def synth(
     or: tabulary synth census.toml -o people.csv --method mwem --rounds 8
     """
     if path.suffix not in (".csv", ".parquet"):
-        raise InvalidPlan(f"--output {path.name}: rows are written as .csv or .parquet. Nothing was made.")
+        raise InvalidArgument(
+            f"--output {path.name}: rows are written as .csv or .parquet. Nothing was made."
+        )
     if path.exists():
         raise ReleaseExists(f"--output {path} is already there. Choose another name. Nothing was made.")
     release: Release | None
@@ -88,7 +90,7 @@ def _of_folder(
     if method is not Method.release:
         idle.insert(0, f"--method {method}")
     if idle:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{idle[0]} is for a plan file. A release is public, and rows of it spend nothing. Nothing was made."
         )
     release = Release.load(folder)

@@ -23,7 +23,7 @@ from tabulary.cli.verdict import (
 )
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable, listed
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable, listed
 from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis
 from tabulary.infer.independence import EXACT, NEGATIVE
 from tabulary.planning import show_width
@@ -127,17 +127,17 @@ def _check_options(
     search: bool,
 ) -> None:
     if not 0 < alpha < 1:
-        raise InvalidPlan(f"--alpha {alpha:g} is not between 0 and 1, such as 0.05. Nothing was tested.")
+        raise InvalidArgument(f"--alpha {alpha:g} is not between 0 and 1, such as 0.05. Nothing was tested.")
     chosen = {"--search": search, "--model": model, "--expected": expected, "--bootstrap": bootstrap}
     given = [name for name, value in chosen.items() if value]
     if len(given) > 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{given[1]} does not go with {given[0]}. Leave one of them out. Nothing was tested."
         )
     if method is not Method.both and search:
-        raise InvalidPlan("--search shows both verdicts. Leave --method out. Nothing was tested.")
+        raise InvalidArgument("--search shows both verdicts. Leave --method out. Nothing was tested.")
     if method is Method.naive and bootstrap:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "--bootstrap redraws the noise, which --method naive leaves out. Nothing was tested."
         )
 
@@ -148,11 +148,11 @@ def _answered(
     """Return the question that the options ask of a table, and what each test says."""
     attributes = len(table.margin)
     if expected is not None and attributes != 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--expected gives the shares of one attribute, and this table has {attributes}. Nothing was tested."
         )
     if bootstrap is not None and attributes != 2:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--bootstrap is for two attributes, and this table has {attributes}. Nothing was tested."
         )
     if model is not None:
@@ -257,9 +257,9 @@ def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) 
 
 def _shares(expected: str, levels: int) -> list[Fraction]:
     """Return what --expected says as shares that add up to one."""
-    given = [exact_fraction(part, name="--expected", error=InvalidPlan) for part in expected.split(",")]
+    given = [exact_fraction(part, name="--expected", error=InvalidArgument) for part in expected.split(",")]
     if len(given) != levels or min(given) <= 0:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--expected {expected}: give a positive number for each of the {levels} levels, such as "
             f"{','.join('1' * levels)}. Only their ratios matter. Nothing was tested."
         )

@@ -1,7 +1,14 @@
 """A table builder's client: tables from a service, as good as tables from a release on disk."""
 
-from tabulary.client.dataset import RemoteDataset
-from tabulary.client.perturbed import PerturbedTable
-from tabulary.client.table_builder import TableBuilder, connect
+from typing import TYPE_CHECKING
+
+from tabulary.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from tabulary.client.dataset import RemoteDataset
+    from tabulary.client.perturbed import PerturbedTable
+    from tabulary.client.table_builder import TableBuilder, connect
 
 __all__ = ["PerturbedTable", "RemoteDataset", "TableBuilder", "connect"]
+
+load_on_use(__name__)

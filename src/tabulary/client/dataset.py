@@ -8,7 +8,7 @@ from typing import Any
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy, privacy_from_description
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.planning.allowed_tables import Universe
 from tabulary.release.promise import Promise
 
@@ -69,7 +69,9 @@ def dataset_from_description(description: Any) -> RemoteDataset:
             labels=MappingProxyType({v["name"]: _text(v["label"]) for v in description["variables"]}),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise InvalidPlan("this is not the description of a dataset that a table builder writes.") from None
+        raise InvalidArgument(
+            "this is not the description of a dataset that a table builder writes."
+        ) from None
 
 
 def _promise(described: Mapping[str, Any]) -> Promise:

@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from tabulary.errors import (
     BudgetExceeded,
+    InvalidArgument,
     InvalidDomain,
     InvalidNoise,
     InvalidPlan,
@@ -27,6 +28,7 @@ _KINDS: Mapping[str, type[PublicError]] = {
         BudgetExceeded,
         InvalidDomain,
         InvalidNoise,
+        InvalidArgument,
         InvalidPlan,
         InvalidTable,
         InvalidWorkload,
@@ -36,7 +38,7 @@ _KINDS: Mapping[str, type[PublicError]] = {
         UnknownDataset,
         UnknownMargin,
     )
-} | {"no-plan": InvalidPlan}
+} | {"no-plan": InvalidArgument}
 # What is not there, or not for this method, is another service; what is late or too much is one that is busy.
 _OTHER_SERVICE = (404, 405, 408, 429)
 _LONGEST = 4_000

@@ -7,7 +7,7 @@ from datetime import date
 from types import MappingProxyType
 
 from tabulary.core.domain import Domain, bin_labels
-from tabulary.errors import InvalidDomain, InvalidPlan, listed
+from tabulary.errors import InvalidArgument, InvalidDomain, listed
 
 Raw = str | int | float | bool | date
 """A value as a source may hold it, and as a mapping may name it."""
@@ -44,23 +44,23 @@ class Coding:
 
     def __post_init__(self) -> None:
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
-            raise InvalidPlan(f"a column is named by text, not {self.column!r}.")
+            raise InvalidArgument(f"a column is named by text, not {self.column!r}.")
         if self.mapping is not None and self.bins is not None:
-            raise InvalidPlan("a coding has a mapping or bins, not both.")
+            raise InvalidArgument("a coding has a mapping or bins, not both.")
         if self.mapping is not None:
             if not isinstance(self.mapping, Mapping) or not self.mapping:
-                raise InvalidPlan('a mapping gives each value its level, such as {"1": "F", "2": "M"}.')
+                raise InvalidArgument('a mapping gives each value its level, such as {"1": "F", "2": "M"}.')
             object.__setattr__(self, "mapping", MappingProxyType(dict(self.mapping)))
         if self.bins is not None:
             edges: object = self.bins
             if isinstance(edges, str) or not isinstance(edges, Sequence):
-                raise InvalidPlan(f"bins are a list of numbers, not {edges!r}.")
+                raise InvalidArgument(f"bins are a list of numbers, not {edges!r}.")
             bin_labels(edges)
             object.__setattr__(self, "bins", tuple(edges))
         if not isinstance(self.unknown, str) or not (
             self.unknown in ("error", "drop") or self.unknown.startswith(_LEVEL)
         ):
-            raise InvalidPlan(f'`unknown` is "error", "drop" or "level:NAME", not {self.unknown!r}.')
+            raise InvalidArgument(f'`unknown` is "error", "drop" or "level:NAME", not {self.unknown!r}.')
 
     def resolve(self, domain: Domain, attribute: str) -> "Recoding":
         """Return the coding in codes of the attribute's levels; refuse a level outside the domain."""
@@ -115,13 +115,13 @@ def resolve_all(domain: Domain, codings: Mapping[str, Coding] | None) -> tuple[R
     given = dict(codings or {})
     strangers = [name for name in given if name not in domain.attributes]
     if strangers:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"a coding is given for {listed(map(str, strangers))}, which the domain does not have. "
             f"It has {listed(domain.attributes)}."
         )
     for name, coding in given.items():
         if not isinstance(coding, Coding):
-            raise InvalidPlan(f"the coding of {name!r} is a Coding, not {type(coding).__name__}.")
+            raise InvalidArgument(f"the coding of {name!r} is a Coding, not {type(coding).__name__}.")
     if not domain.attributes:
         raise InvalidDomain("the domain has no attribute, so there is nothing to read from a record.")
     return tuple(given.get(a, Coding()).resolve(domain, a) for a in domain.attributes)
@@ -149,16 +149,16 @@ def _texts_of(mapping: Mapping[Raw, str | int], attribute: str) -> dict[str, str
         if not isinstance(raw, str | int | float | date) or (
             isinstance(raw, float) and not math.isfinite(raw)
         ):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"attribute {attribute!r}: a mapping names text, numbers, booleans or dates, not {raw!r}. "
                 "Nulls and NaN are unknown values: say what they mean with `unknown`."
             )
         text = text_of(raw)
         if not text:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"attribute {attribute!r}: a mapping cannot name the empty text, which is an unknown value. "
                 "Say what it means with `unknown`."
             )
         if table.setdefault(text, label) != label:
-            raise InvalidPlan(f"attribute {attribute!r}: the mapping gives {text!r} two levels.")
+            raise InvalidArgument(f"attribute {attribute!r}: the mapping gives {text!r} two levels.")
     return table

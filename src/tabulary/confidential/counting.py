@@ -12,6 +12,7 @@ from tabulary.compilation import compiled
 from tabulary.confidential.cover import SUPER_CELLS, SuperMargin, cover
 from tabulary.confidential.store import Codes, Layout, Store
 from tabulary.confidential.threads import available_threads
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
 
@@ -284,7 +285,6 @@ def project(
     for larger in covering:
         cells = counted.pop(larger.margin).reshape(domain.shape_of(larger.margin))
         for margin in larger.holds:
-            summed = tuple(i for i, attribute in enumerate(larger.margin) if attribute not in margin)
             # Each table gets memory of its own: a view would keep the whole share alive.
-            found[margin] = np.array(cells.sum(axis=summed), dtype=np.int64)
+            found[margin] = np.array(sum_onto(cells, larger.margin, margin), dtype=np.int64)
     return {margin: found[margin] for margin in wanted}

@@ -4,30 +4,35 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from tabulary.errors import InvalidColumn
 
 if TYPE_CHECKING:
     import pandas
     import polars
+    import pyarrow as pa
 
 
-def pandas_table(frame: "pandas.DataFrame", columns: Iterable[str]) -> pa.Table:
+def pandas_table(frame: "pandas.DataFrame", columns: Iterable[str]) -> "pa.Table":
     """Return the wanted columns, which the frame has once each.
 
     Column by column, so that one that cannot be converted is named, and no other is touched.
     """
+    import pyarrow as pa
+
     names = list(frame.columns)
     return pa.table({n: _converted(partial(_pandas_column, frame, names.index(n)), n) for n in columns})
 
 
-def polars_table(frame: "polars.DataFrame", columns: Iterable[str]) -> pa.Table:
+def polars_table(frame: "polars.DataFrame", columns: Iterable[str]) -> "pa.Table":
     """Return the wanted columns, which the frame has once each."""
+    import pyarrow as pa
+
     return pa.table({name: _converted(frame.get_column(name).to_arrow, name) for name in columns})
 
 
 def _pandas_column(frame: "pandas.DataFrame", place: int) -> Any:
+    import pyarrow as pa
+
     series = frame.iloc[:, place]
     codes: Any = getattr(series.array, "codes", None)
     if codes is not None and len(codes) and codes.min() >= 0:

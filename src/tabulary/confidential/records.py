@@ -17,7 +17,7 @@ from tabulary.confidential.weights import Weights, check_weights
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
+from tabulary.errors import InvalidArgument, MissingExtra, UnreadableSource
 
 if TYPE_CHECKING:
     import pandas
@@ -135,7 +135,7 @@ class Records(HeldRecords):
         Every field is text, so 01 and 1 are different values. An empty field is an unknown value.
         """
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-            raise InvalidPlan(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
+            raise InvalidArgument(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
         kind, paths = files.find_files(path, files.CSV)
         return cls(_engine(DuckDBReader.of_files(kind, paths, delimiter=delimiter), domain, codings, weights))
 
@@ -316,7 +316,7 @@ def _engine(
 
         check_weights(weights)
         return DatabaseEngine.of_reader(reader, domain, codings, weights=weights)
-    raise InvalidPlan(
+    raise InvalidArgument(
         f"files are counted by the engine 'compiled' or 'duckdb', not {engine!r}. Nothing was read."
     )
 

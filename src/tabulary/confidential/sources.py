@@ -14,7 +14,7 @@ from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.core.urls import scheme_of, shown
-from tabulary.errors import InvalidPlan, listed
+from tabulary.errors import InvalidAddress, listed
 
 FILE_ENGINES = (CompiledEngine.name, "duckdb")
 """What can count files. An address has an engine of its own."""
@@ -92,38 +92,38 @@ class Source:
 
     def _check_files(self) -> None:
         if self.table is not None:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"a `table` is named beside an address such as postgresql://host/database, and {self.shown!r} is a "
                 f"path. {UNREAD} Leave `table` out, or give the address as `source`."
             )
         if self.engine is not None and self.engine not in FILE_ENGINES:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"files are counted by the engine {listed(FILE_ENGINES)}, not {self.engine!r}. {UNREAD}"
             )
 
     def _check_address(self, address: str) -> None:
         scheme = scheme_of(address)
         if scheme is None or "://" not in address:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"an address is written with its scheme, as in postgresql://host/database. {UNREAD}"
             )
         known = _schemes()
         if known and scheme not in known:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"no engine counts records at {scheme}://. {UNREAD} An address begins with one of "
                 f"{', '.join(sorted(known))}; fetch files from elsewhere, and name their path."
             )
         if not self.table:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"the address {shown(address)} needs the name of a `table`, such as 'public.people'. {UNREAD}"
             )
         if self.engine is not None:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"the engine {self.engine!r} is for files: records at {scheme}:// are counted where they are. "
                 f"{UNREAD} Leave `engine` out."
             )
         if "${" in _VARIABLE.sub("", address):
-            raise InvalidPlan(
+            raise InvalidAddress(
                 "a variable in an address is written ${NAME}, with letters, digits and underscores. " + UNREAD
             )
 
@@ -141,7 +141,7 @@ def _filled(address: str) -> str:
     """
     missing = [name for name in _VARIABLE.findall(address) if name not in os.environ]
     if missing:
-        raise InvalidPlan(
+        raise InvalidAddress(
             f"the address {shown(address)} names {listed(missing)}, which the environment does not hold. Nothing was "
             "counted, nothing was spent. Set it, and try again."
         )

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.weights import Weights
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
@@ -74,8 +75,7 @@ class Tally:
         held: dict[Margin, NDArray[np.int64]] = {}
         for margin in wanted:
             table.domain.check_cells(margin, max_cells)
-            summed = tuple(i for i, a in enumerate(table.domain.attributes) if a not in margin)
-            held[margin] = np.asarray(exact.sum(axis=summed))
+            held[margin] = sum_onto(exact, table.domain.attributes, margin)
         return cls(table.domain, held)
 
     @property
@@ -98,6 +98,11 @@ class Tally:
         """The margins that were counted, in the order of asking."""
         return tuple(self._counts)
 
+    @property
+    def cells(self) -> int:
+        """How many cells its margins have together."""
+        return sum(map(self._domain.cells, self._counts))
+
     def exact(self, margin: Iterable[str]) -> NDArray[np.int64]:
         """Return the exact counts of one margin, read-only, its attributes in the domain's order.
 
@@ -113,9 +118,8 @@ class Tally:
 
     def __repr__(self) -> str:
         shown = "".join(map(show_margin, self.margins[:6])) + ("…" if len(self._counts) > 6 else "")
-        cells = sum(map(self._domain.cells, self._counts))
         weighted = f", {self._weights}" if self._weights else ""
-        return f"<Tally of {len(self._counts):,} margins, {cells:,} cells{weighted}: {shown}>"
+        return f"<Tally of {len(self._counts):,} margins, {self.cells:,} cells{weighted}: {shown}>"
 
     def __format__(self, specification: str) -> str:
         return repr(self)

@@ -1,4 +1,4 @@
-"""Exact counts on demand: each margin is counted once, and kept while there is room."""
+"""Exact counts on demand: each margin is counted once, and kept while the cache has room."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn, SupportsIndex
@@ -7,25 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
+from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
-from tabulary.core.array_cache import BoundedCache
+from tabulary.core.cache import ENTRY_BYTES, Cache, CacheSection
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import maximal_margins
 
 if TYPE_CHECKING:
     from tabulary.core.progress import Progress
 
-MEMORY_BYTES = 256 * 1024 * 1024
-"""How many bytes of counts are kept, unless told otherwise: 33 million cells."""
-
 _CELL_BYTES = 8
 
 
 class TallyCache:
-    """The exact counts of whatever margins are asked for, at most so many bytes of them at a time. Confidential.
+    """The exact counts of any margin, in a section of its own of the cache that it is given. Confidential.
 
     A margin is counted once, however many threads ask for it together; one inside a margin that is held is summed from
-    it. What it prints is the domain, never a count, and it cannot be copied or pickled: `exact` is the one way in.
+    it. What it prints is the domain, never a count, and it cannot be copied or pickled: `exact` is the one way in. The
+    cache itself keeps a `Tally` for each margin, a type that no public answer has.
 
     >>> import pyarrow
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
@@ -38,10 +37,11 @@ class TallyCache:
     <TallyCache of sex 2 × job 2>
     """
 
-    def __init__(self, records: Records, *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, records: Records, cache: Cache | None = None) -> None:
         self._records = records
-        self._memory_bytes = memory_bytes
-        self._held: BoundedCache[Margin, np.int64] = BoundedCache(memory_bytes)
+        self._held: CacheSection[Margin, Tally] = CacheSection(
+            Cache() if cache is None else cache, bytes_of=lambda tally: _CELL_BYTES * tally.cells
+        )
 
     @property
     def domain(self) -> Domain:
@@ -64,18 +64,18 @@ class TallyCache:
         Confidential: for a mechanism, which adds noise before anything leaves.
         """
         named = self.domain.margin(margin)
-        return self._held.get(named, lambda: self._made(named))
+        return self._held.get(named, lambda: self._made(named)).exact(named)
 
     def prepare(self, margins: Iterable[Margin], *, progress: "Progress | None" = None) -> None:
-        """Count many margins at once: those that no held one contains, the first ones first, while there is room.
+        """Count many margins in one pass over the records: those that no held margin contains.
 
-        Walking over the records once for all of them takes far less time than once for each.
+        The first ones first, until they fill half of the cache: answers need room too.
         """
         held = self._held.held()
         missing: list[Margin] = []
-        room = self._memory_bytes
+        room = self._held.cache.most_bytes // 2
         for margin in maximal_margins(map(self.domain.margin, margins)):
-            room -= _CELL_BYTES * self.domain.cells(margin)
+            room -= _CELL_BYTES * self.domain.cells(margin) + ENTRY_BYTES
             if room < 0:
                 break
             if not any(set(margin) <= set(larger) for larger in held):
@@ -83,7 +83,7 @@ class TallyCache:
         if missing:
             tally = self._records.tally(missing, progress=progress)
             for margin in missing:
-                self._held.put(margin, tally.exact(margin))
+                self._held.put(margin, self._tally(margin, tally.exact(margin)))
 
     def close(self) -> None:
         """Forget the counts; the records are closed by whoever opened them."""
@@ -98,11 +98,15 @@ class TallyCache:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a TallyCache is confidential: it cannot be pickled or copied.")
 
-    def _made(self, margin: Margin) -> NDArray[np.int64]:
+    def _made(self, margin: Margin) -> Tally:
         """Return the counts, summed from the smallest table that is held and contains them, or counted."""
         own = set(margin)
-        larger = [(other, cells) for other, cells in self._held.held().items() if own <= set(other)]
+        larger = [(other, tally) for other, tally in self._held.held().items() if own <= set(other)]
         if not larger:
-            return self._records.tally([margin]).exact(margin)
-        other, cells = min(larger, key=lambda found: found[1].size)
-        return np.asarray(cells.sum(axis=tuple(i for i, a in enumerate(other) if a not in own)))
+            return self._records.tally([margin])
+        other, tally = min(larger, key=lambda found: found[1].cells)
+        summed = tally.exact(other).sum(axis=tuple(i for i, a in enumerate(other) if a not in own))
+        return self._tally(margin, np.asarray(summed))
+
+    def _tally(self, margin: Margin, counts: NDArray[np.int64]) -> Tally:
+        return Tally(self.domain, {margin: counts}, weights=self.weights, drops=self.drops)

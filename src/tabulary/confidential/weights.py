@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument, WeightedRecords
 
 _MAX_UNITS = 10**9
 
@@ -52,20 +52,20 @@ class Weights:
 
     def __init__(self, column: str, maximum: object, *, unit: object) -> None:
         if not isinstance(column, str) or not column:
-            raise InvalidPlan(f"the column of the weights is named by text, not {column!r}.")
+            raise InvalidArgument(f"the column of the weights is named by text, not {column!r}.")
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "maximum", _positive(maximum, "the maximum weight"))
         object.__setattr__(self, "unit", _positive(unit, "the unit of the weights"))
         units = self.maximum / self.unit
         if units.denominator != 1:
             nearest = -(-units.numerator // units.denominator) * self.unit
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the maximum weight {show_fraction(self.maximum)} is no whole number of units of "
                 f"{show_fraction(self.unit)}, in which weights are counted. Choose another unit, or a maximum of "
                 f"{show_fraction(nearest)}."
             )
         if units > _MAX_UNITS:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the maximum weight {show_fraction(self.maximum)} is more than {_MAX_UNITS:,} units of "
                 f"{show_fraction(self.unit)}. Choose a larger unit."
             )
@@ -82,9 +82,26 @@ class Weights:
 def check_weights(weights: object) -> None:
     """Refuse what is given for survey weights and is none."""
     if weights is not None and not isinstance(weights, Weights):
-        raise InvalidPlan(
+        raise InvalidArgument(
             "survey weights are given as Weights('w', maximum=50, unit='1/100'), not as "
             f"{type(weights).__name__}. Nothing was read."
+        )
+
+
+def refuse_weights(weights: Weights | None, *, use: str, state: str, remedy: str = "") -> None:
+    """Raise WeightedRecords where records have weights and `use` is calibrated for records that count one each.
+
+    One record with a weight moves a sum by up to the largest weight, so noise for counts would not hide it.
+
+    >>> refuse_weights(Weights("w", 50, unit=1), use="a plan", state="Nothing was measured.")
+    Traceback (most recent call last):
+    ...
+    tabulary.errors.WeightedRecords: these records have survey weights, but a plan counts every record as one. ...
+    """
+    if weights is not None:
+        raise WeightedRecords(
+            f"these records have survey weights, but {use} counts every record as one. {state} "
+            f"{remedy or 'Open the records without weights.'}"
         )
 
 
@@ -116,9 +133,9 @@ def in_units(weights: Weights, numbers: NDArray[np.float64]) -> tuple[NDArray[np
 
 
 def _positive(value: object, name: str) -> Fraction:
-    number = exact_fraction(value, name=name, error=InvalidPlan)
+    number = exact_fraction(value, name=name, error=InvalidArgument)
     if not 1 / _BOUND <= number <= _BOUND:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{name} must be above zero, and neither tiny nor huge, not {show_fraction(number)}."
         )
     return number

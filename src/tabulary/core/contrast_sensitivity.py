@@ -17,7 +17,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import exact_sum
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import MarginSensitivity
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 # Above these the pairs of cells are no longer compared one by one.
 _MOST_BITS = 22
@@ -55,7 +55,7 @@ def contrast_sensitivity(
     named = [domain.margin(s) for s in sets]
     for given in (scales, squared_scales):
         if given is not None and (len(given) != len(named) or min(given, default=1) <= 0):
-            raise InvalidPlan(f"{len(named)} sets of coefficients need as many positive scales.")
+            raise InvalidArgument(f"{len(named)} sets of coefficients need as many positive scales.")
     weights = [1 / s for s in scales] if scales is not None else [Fraction(1)] * len(named)
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
     added = MarginSensitivity(

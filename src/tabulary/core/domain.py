@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.errors import InvalidDomain, TooManyCells, listed
+from tabulary.core.arrays import axes_outside
+from tabulary.errors import DifferentDomains, InvalidDomain, TooManyCells, listed
 
 Margin = tuple[str, ...]
 """The attributes of one table, in the domain's order; the empty margin is the total."""
@@ -155,8 +156,7 @@ class Domain:
         blocked: set[str] = set()
         for attributes, mask in self.zero_blocks:
             blocked.update(attributes)
-            summed = tuple(i for i, attribute in enumerate(attributes) if attribute not in margin)
-            possible = (~mask).sum(axis=summed)
+            possible = (~mask).sum(axis=axes_outside(attributes, margin))
             count *= possible.reshape([len(self.levels_of(a)) if a in attributes else 1 for a in margin])
         free = [a for a in self.attributes if a not in blocked and a not in margin]
         # Beyond 2^53 a float is no longer the exact count; nothing that large is ever added up cell by cell.
@@ -173,8 +173,7 @@ class Domain:
         zeros: list[Assignment] = []
         for attributes, mask in self.zero_blocks:
             shown = tuple(a for a in attributes if a in kept)
-            summed = tuple(i for i, a in enumerate(attributes) if a not in kept)
-            left = np.asarray(mask.all(axis=summed))
+            left = np.asarray(mask.all(axis=axes_outside(attributes, kept)))
             for zero in self.structural_zeros:
                 if {a for a, _ in zero} <= set(shown):
                     zeros.append(zero)
@@ -339,3 +338,9 @@ def _checked_levels(attribute: str, levels: Iterable[str | int]) -> tuple[str, .
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InvalidDomain(f"attribute {attribute!r} names the level {twice!r} twice.")
     return labels
+
+
+def check_same_domain(one: Domain, other: Domain, *, things: str, state: str) -> None:
+    """Raise DifferentDomains unless two things share a domain: `things` names both, `state` says what was not done."""
+    if one != other:
+        raise DifferentDomains(f"{things} have different domains. {state} Make both with the same Domain.")

@@ -26,7 +26,7 @@ from tabulary.core.exact_numbers import exact_sum
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import MarginSensitivity
 from tabulary.core.symmetry import Sets, interchangeable
-from tabulary.errors import InvalidPlan, listed
+from tabulary.errors import InvalidArgument, listed
 
 # The patterns of agreement that are compared, and the work of comparing them (patterns times parts).
 _MOST_PATTERNS = 1 << 18
@@ -76,7 +76,7 @@ def residual_sensitivity(
     named = [_checked(domain, part) for part in parts]
     for given in (scales, squared_scales):
         if given is not None and (len(given) != len(named) or min(given, default=1) <= 0):
-            raise InvalidPlan(f"{len(named)} parts need as many positive scales.")
+            raise InvalidArgument(f"{len(named)} parts need as many positive scales.")
     weights = [1 / s for s in scales] if scales is not None else [Fraction(1)] * len(named)
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
     levels = dict(zip(domain.attributes, domain.shape, strict=True))
@@ -107,7 +107,9 @@ def residual_sensitivity(
 def _checked(domain: Domain, part: tuple[Margin, Margin]) -> tuple[Margin, Margin]:
     margin, centred = domain.margin(part[0]), domain.margin(part[1])
     if not set(centred) <= set(margin):
-        raise InvalidPlan(f"the part on {listed(margin)} centres {listed(centred)}, not all of them its own.")
+        raise InvalidArgument(
+            f"the part on {listed(margin)} centres {listed(centred)}, not all of them its own."
+        )
     return margin, centred
 
 

@@ -24,6 +24,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import axes_outside
 from tabulary.errors import InvalidTable
 
 
@@ -80,8 +81,7 @@ def component(
     if not set(centred) <= set(onto):
         raise ValueError("a part tells nothing about residuals without all of its centred axes.")
     found = np.asarray(values, dtype=np.float64)
-    summed = tuple(axis for axis in range(len(levels)) if axis not in onto)
-    found = found.sum(axis=summed, keepdims=True)
+    found = found.sum(axis=axes_outside(range(len(levels)), onto), keepdims=True)
     for axis in sorted(onto):
         if axis not in centred:
             found = _centred_along(found, axis)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import exact_sum
 from tabulary.core.neighbours import Neighbours
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 # The possible cells of one group of structural zeros that are compared pair by pair.
 _MAX_COMPARED = 4_000
@@ -73,7 +73,7 @@ def margin_sensitivity(
     margins = [domain.margin(margin) for margin in margins]
     for given in (scales, squared_scales):
         if given is not None and (len(given) != len(margins) or min(given, default=1) <= 0):
-            raise InvalidPlan(f"{len(margins)} margins need as many positive scales.")
+            raise InvalidArgument(f"{len(margins)} margins need as many positive scales.")
     weights = [1 / s for s in scales] if scales is not None else [Fraction(1)] * len(margins)
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
     found = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidTable, MissingExtra
 
@@ -91,9 +92,7 @@ class Table:
         """
         named = _names(margin)
         kept = self.domain.margin(named)
-        summed = tuple(i for i, a in enumerate(self.domain.attributes) if a not in kept)
-        # np.sum over no axes copies; over all axes it gives a scalar of the same kind.
-        array = np.asarray(self.counts.sum(axis=summed))
+        array = sum_onto(self.counts, self.domain.attributes, kept)
         return Table(self.domain.project(kept), array).transpose(named)
 
     def transpose(self, attributes: Sequence[str]) -> "Table":

@@ -3,11 +3,16 @@
 Nothing here is confidential. The tables are in print; the people do not exist.
 """
 
-from tabulary.datasets.carriers import carriers
-from tabulary.datasets.microdata import MAX_PEOPLE, people
-from tabulary.datasets.population import people_domain
-from tabulary.datasets.published import Dataset, describe, load, names
-from tabulary.datasets.two_way import independent_table, log_linear_table
+from typing import TYPE_CHECKING
+
+from tabulary.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from tabulary.datasets.carriers import carriers
+    from tabulary.datasets.microdata import MAX_PEOPLE, people
+    from tabulary.datasets.population import people_domain
+    from tabulary.datasets.published import Dataset, describe, load, names
+    from tabulary.datasets.two_way import independent_table, log_linear_table
 
 __all__ = [
     "MAX_PEOPLE",
@@ -21,3 +26,5 @@ __all__ = [
     "people",
     "people_domain",
 ]
+
+load_on_use(__name__)

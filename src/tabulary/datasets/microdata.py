@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.progress import Progress
 from tabulary.datasets.population import joint_probability, people_domain
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 MAX_PEOPLE = 100_000_000
 """The most records that `people` makes."""
@@ -139,7 +139,9 @@ def _schema() -> pyarrow.Schema:
 def _write(chunks: Iterator[pyarrow.RecordBatch], path: Path) -> Path:
     _refuse_existing(path)
     if not path.parent.is_dir():
-        raise InvalidPlan(f"there is no folder {str(path.parent)!r} to write the records to. Make it first.")
+        raise InvalidArgument(
+            f"there is no folder {str(path.parent)!r} to write the records to. Make it first."
+        )
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     os.close(handle)
     partial = Path(name)
@@ -157,7 +159,7 @@ def _write(chunks: Iterator[pyarrow.RecordBatch], path: Path) -> Path:
 
 def _refuse_existing(path: Path) -> None:
     if path.exists() or path.is_symlink():
-        raise InvalidPlan(f"{str(path)!r} is already there and was left as it is. Choose another path.")
+        raise InvalidArgument(f"{str(path)!r} is already there and was left as it is. Choose another path.")
 
 
 def _checked_number(value: object, name: str, *, least: int, most: int) -> int:
@@ -166,5 +168,5 @@ def _checked_number(value: object, name: str, *, least: int, most: int) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool) or not least <= number <= most:
-        raise InvalidPlan(f"{name} must be a whole number from {least:,} to {most:,}, not {value!r}.")
+        raise InvalidArgument(f"{name} must be a whole number from {least:,} to {most:,}, not {value!r}.")
     return number

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer.hypothesis import Hypothesis, NullFit
 from tabulary.infer.noise import IndependentNoise, NoiseLaw
 from tabulary.infer.results import TestResult
@@ -29,7 +29,9 @@ def bootstrap_test(
     fit does not come to rest counts as one that is at least as surprising, so p errs to the cautious side.
     """
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
-        raise InvalidPlan(f"the repetitions of a bootstrap are a positive whole number, not {repetitions!r}.")
+        raise InvalidArgument(
+            f"the repetitions of a bootstrap are a positive whole number, not {repetitions!r}."
+        )
     source = entropy or SystemEntropy()
     reached = 0
     for done in range(1, repetitions + 1):

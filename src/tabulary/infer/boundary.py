@@ -9,7 +9,7 @@ facial set), and there it is an ordinary one, with fewer cells and fewer paramet
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, axes_outside
 from tabulary.errors import NotCertified
 from tabulary.infer.models import LogLinearModel
 
@@ -73,8 +73,7 @@ def _parameters(model: LogLinearModel, positive: Mask) -> int:
 
 
 def _cells(model: LogLinearModel, positive: Mask, margin: tuple[str, ...]) -> int:
-    axes = tuple(i for i, a in enumerate(model.domain.attributes) if a not in margin)
-    return int(np.count_nonzero(positive.any(axis=axes)))
+    return int(np.count_nonzero(positive.any(axis=axes_outside(model.domain.attributes, margin))))
 
 
 def _falls(model: LogLinearModel, observed: NDArray[np.intp], undecided: NDArray[np.intp]) -> Mask:

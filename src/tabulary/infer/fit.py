@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.exact_numbers import exact_fraction
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, Hypothesis
@@ -55,7 +55,9 @@ def goodness_of_fit(
     False
     """
     if method not in get_args(FitMethod):
-        raise InvalidPlan(f"the methods of a goodness of fit are 'exact' and 'chi-squared', not {method!r}.")
+        raise InvalidArgument(
+            f"the methods of a goodness of fit are 'exact' and 'chi-squared', not {method!r}."
+        )
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise InvalidTable(f"the total of the counts is a positive whole number, not {n!r}.")
     observed = whole_counts(x)
@@ -66,7 +68,7 @@ def goodness_of_fit(
             )
         return _one(int(observed), int(n), _share(p0), noise, method)
     if method == "exact":
-        raise InvalidPlan("an exact p-value is there for one count alone. Leave the method out.")
+        raise InvalidArgument("an exact p-value is there for one count alone. Leave the method out.")
     shares = _shares(p0, observed.size)
     flat = observed.reshape(-1)
     known = _noise(noise, flat.shape)
@@ -82,7 +84,9 @@ def _one(x: int, n: int, p0: float, noise: GivenNoise | None, method: FitMethod)
     statistic = count.statistic(x, p0)
     exact = count.tail(x, p0) if method != "chi-squared" else None
     if exact is None and method == "exact":
-        raise InvalidPlan("this perturbation releases more values than can be listed. Leave the method out.")
+        raise InvalidArgument(
+            "this perturbation releases more values than can be listed. Leave the method out."
+        )
     p_value = upper_tail(statistic, 1) if exact is None else exact
     assumed = (BINOMIAL, ASYMPTOTIC if exact is None else SUMMED)
     return TestResult(NAME, statistic, 1, p_value, "chi-squared" if exact is None else "exact", assumed)

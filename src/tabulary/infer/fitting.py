@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, axes_outside
 from tabulary.core.domain import Margin
 from tabulary.errors import NotCertified
 from tabulary.infer.models import LogLinearModel
@@ -47,8 +47,7 @@ def _closed_form(model: LogLinearModel, counts: Floats) -> Floats:
 
 
 def _margin(model: LogLinearModel, counts: Floats, margin: Margin) -> Floats:
-    axes = tuple(i for i, a in enumerate(model.domain.attributes) if a not in margin)
-    return np.asarray(counts.sum(axis=axes, keepdims=True))
+    return np.asarray(counts.sum(axis=axes_outside(model.domain.attributes, margin), keepdims=True))
 
 
 def _proportional(model: LogLinearModel, counts: Floats, positive: Mask) -> Floats:

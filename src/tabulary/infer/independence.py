@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis
@@ -71,7 +71,7 @@ def independence(
     """
     check_method(method)
     if statistic not in get_args(Statistic) or (statistic == "x2" and method != "naive"):
-        raise InvalidPlan(
+        raise InvalidArgument(
             "the statistic is 'g2', or 'x2' with method='naive'; a test that knows the noise has one only."
         )
     plain = table.table if isinstance(table, ReleasedTable) else table
@@ -91,9 +91,9 @@ def independence(
 
 
 def check_method(method: object) -> None:
-    """Raise InvalidPlan unless this is a method of a test."""
+    """Raise InvalidArgument unless this is a method of a test."""
     if method not in get_args(Method):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the methods of a test are {', '.join(map(repr, get_args(Method)))}, not {method!r}."
         )
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table, frame_of, long_columns, value_name
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.infer.noise import GivenNoise
 from tabulary.infer.poisson import poisson_interval
 from tabulary.infer.ratios import PairLaw, ratio_interval
@@ -151,7 +151,9 @@ def interval(
     """
     check_interval(confidence, target)
     if minus is not None and per is not None:
-        raise InvalidPlan("an interval is of a difference (minus) or of a ratio (per), not of both at once.")
+        raise InvalidArgument(
+            "an interval is of a difference (minus) or of a ratio (per), not of both at once."
+        )
     plain = table.table if isinstance(table, ReleasedTable) else table
     weights = selected_weights(plain, of)
     if minus is not None:
@@ -193,7 +195,9 @@ def intervals(
     wanted = plain.domain.margin(plain.domain.attributes if margin is None else margin)
     within = None if per is None else plain.domain.margin(per)
     if within is not None and not set(within) <= set(wanted):
-        raise InvalidPlan("shares are told per attributes of the margin itself. Name them in `margin` too.")
+        raise InvalidArgument(
+            "shares are told per attributes of the margin itself. Name them in `margin` too."
+        )
     domain = plain.domain.project(wanted)
     as_released = target == "records" and within is None and wanted == plain.domain.attributes
     if as_released and isinstance(table, ReleasedTable) and noise is None:
@@ -298,7 +302,7 @@ def check_interval(confidence: float, target: object) -> None:
     if not 0 < confidence < 1:
         raise InvalidNoise(f"A confidence must lie strictly between 0 and 1, not {confidence!r}.")
     if target not in get_args(Target):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the target of an interval is 'records', what was in these records, or 'population', what they are a "
             f"sample of; not {target!r}."
         )

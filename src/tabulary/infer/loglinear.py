@@ -10,7 +10,7 @@ from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.infer.boundary import degrees_of_freedom, positive_cells
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.fitted_model import FittedModel
@@ -59,7 +59,7 @@ def loglinear(
     """
     checked = LogLinearModel.parse(model, table.domain)
     if method not in get_args(Method):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the methods of a fit are {', '.join(map(repr, get_args(Method)))}, not {method!r}. Nothing was fitted."
         )
     counts = table if isinstance(table, Table) else table.table

@@ -7,7 +7,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer.fitted_model import FittedModel
 from tabulary.infer.loglinear import naive
 from tabulary.infer.models import LogLinearModel
@@ -123,7 +123,7 @@ def search(
     chosen: [eye hair]
     """
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the level of a test lies strictly between 0 and 1, not {alpha!r}. Nothing was searched."
         )
     first = _start(table.domain) if start is None else LogLinearModel.parse(start, table.domain)

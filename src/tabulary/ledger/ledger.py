@@ -12,7 +12,6 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy
 from tabulary.errors import LedgerError, LedgerMissing
 from tabulary.ledger.account import Account, debit_together
-from tabulary.ledger.address import Where, address_of
 from tabulary.ledger.amounts import refuse_unwieldy_privacy
 from tabulary.ledger.audit import lacking_heads, refuse_older_copy, refuse_unsound_ledger
 from tabulary.ledger.chain import Entry, link
@@ -31,6 +30,7 @@ from tabulary.ledger.sqlite import SQLiteStorage
 from tabulary.ledger.storage import UNSPENT, Storage
 from tabulary.ledger.witness import Witness, Witnesses, WitnessFile
 from tabulary.ledger.words import refuse_other_than, refuse_unprintable
+from tabulary.sql import Where, address_of
 
 # Long enough for a queue of debits on a slow disk, short enough to notice a process that hangs with the lock.
 _PATIENCE = 30.0
@@ -67,7 +67,7 @@ class Ledger:
         ...     print(census.remaining())
         ε = 0.75
         """
-        address = address_of(where)
+        address = address_of(where, "the ledger", LedgerError)
         storage: Storage = (
             SQLiteStorage.claim(Path(where), timeout=timeout)
             if address is None
@@ -96,7 +96,7 @@ class Ledger:
         With `read_only`, it is never written to: a file may stand in a folder that cannot be, a database may belong
         to a user who may only read.
         """
-        address = address_of(where)
+        address = address_of(where, "the ledger", LedgerError)
         storage: Storage = (
             SQLiteStorage(Path(where), read_only=read_only, timeout=timeout)
             if address is None

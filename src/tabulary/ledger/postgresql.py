@@ -2,20 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import ceil
 from types import MappingProxyType
 
-from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.exc import DBAPIError
 
-from tabulary.errors import LedgerBusy, LedgerError, LedgerMissing, MissingExtra
+from tabulary.errors import LedgerError
 from tabulary.ledger import schema
-from tabulary.ledger.address import shown
 from tabulary.ledger.storage import UNSPENT, Storage, Structure
-
-# So that a debit notices within a minute that the server's machine is gone, where TCP alone may wait for hours.
-_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+from tabulary.sql import postgresql_engine, shown, sqlstate_of
 
 # A debit thinks for milliseconds: whoever stops this long in the middle of one is gone, and must not keep the lock.
 _HUNG = "60s"
@@ -59,6 +54,8 @@ class PostgreSQLStorage(Storage):
     """
 
     kept_in = "database"
+    place = "address"
+    access = f"Grant the user the rights on schema {schema.POSTGRESQL_SCHEMA} and its tables."
     reading_options = MappingProxyType({**_OPTIONS, "postgresql_readonly": True})
     writing_options = MappingProxyType({**_OPTIONS, "postgresql_readonly": False})
     expected_guards = MappingProxyType(
@@ -67,26 +64,14 @@ class PostgreSQLStorage(Storage):
     )
 
     def __init__(self, address: URL, *, read_only: bool, timeout: float) -> None:
-        usual = {
-            "connect_timeout": max(2, ceil(timeout)),
-            "application_name": "tabulary ledger",
-            **_KEEPALIVE,
-        }
-        try:
-            engine = create_engine(
-                address.set(drivername="postgresql+psycopg"),
-                connect_args={name: value for name, value in usual.items() if name not in address.query},
-                # A connection that a restart broke is replaced before it is used.
-                pool_pre_ping=True,
-                pool_timeout=timeout,
-                hide_parameters=True,
-            )
-        except ModuleNotFoundError:
-            raise MissingExtra(
-                "a ledger in PostgreSQL needs the package psycopg: pip install 'tabulary[serve]'"
-            ) from None
-        self._password = str(address.password or "")
-        super().__init__(shown(address), engine, read_only=read_only, timeout=timeout)
+        engine = postgresql_engine(address, application="ledger", timeout=timeout)
+        super().__init__(
+            shown(address),
+            engine,
+            read_only=read_only,
+            timeout=timeout,
+            password=str(address.password or ""),
+        )
 
     @contextmanager
     def founding(self) -> Iterator[Connection]:
@@ -100,7 +85,7 @@ class PostgreSQLStorage(Storage):
                 self._create_tables(connection)
                 yield connection
             except DBAPIError as error:
-                raise self._taken() if _code(error.orig) in _TAKEN else error from None
+                raise self._taken() if sqlstate_of(error.orig) in _TAKEN else error from None
 
     def structure(self, connection: Connection) -> Structure:
         """Return the tables, triggers and rules of the schema."""
@@ -140,7 +125,7 @@ class PostgreSQLStorage(Storage):
             )
         except DBAPIError as error:
             # A replica does not even begin a transaction that may write.
-            raise self._takes_no_writes() if _code(error.orig) == "0A000" else error from None
+            raise self._takes_no_writes() if sqlstate_of(error.orig) == "0A000" else error from None
 
     def _refuse_other_encodings(self, connection: Connection) -> None:
         encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
@@ -150,71 +135,8 @@ class PostgreSQLStorage(Storage):
                 f"ENCODING 'UTF8'. {UNSPENT}"
             )
 
-    def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
-        code = _code(error)
-        match code[:2], code:
-            case _, "55P03":
-                return self._busy()
-            case "40", _:
-                return LedgerBusy(
-                    f"another process wrote to {self.name} at the same moment. {UNSPENT} Try again."
-                )
-            case _, "53100":
-                return LedgerError(f"the disk of {self.name} is full. {UNSPENT} Free some space, try again.")
-            case _, "25006":
-                return self._takes_no_writes()
-            case _, "42501":
-                return LedgerError(
-                    f"the user may not use {self.name} in this way. {UNSPENT} Grant the rights on schema "
-                    f"{schema.POSTGRESQL_SCHEMA} and its tables."
-                )
-            case _, "42P01" | "3F000":
-                return self._missing()
-            case "23", _:
-                return self._corrupt(f"does not take what should come next (SQLSTATE {code})")
-            # The statements are fixed and correct: what PostgreSQL cannot make of them is the database's fault.
-            case ("0A" | "22" | "42", _) | (_, "XX001" | "XX002"):
-                return self._corrupt(f"cannot be read (SQLSTATE {code})")
-            case ("" | "08", _) | (_, "25P03" | "53300" | "57P01" | "57P02" | "57P03" | "57P05"):
-                return self._out_of_reach(error, committing=committing)
-            case _:
-                return LedgerError(f"{self.name} could not be used (SQLSTATE {code}). {UNSPENT}")
-
-    def _out_of_reach(self, error: BaseException | None, *, committing: bool) -> LedgerError:
-        if committing:
-            problem = LedgerError(
-                f"the connection to {self.name} was lost in the middle of a commit. Nothing was measured; whether "
-                "the debit was kept can be seen in the ledger's entries once the server is back."
-            )
-        else:
-            problem = LedgerError(
-                f"{self.name} cannot be reached, or its server stopped. {UNSPENT} Check that the server runs, and "
-                "that host, port, database, user and password are right; then try again."
-            )
-        # The server's own words name users and hosts: they are for the terminal or the log, not for a reader.
-        said = " ".join(str(error).split())
-        problem.add_note(f"PostgreSQL: {said.replace(self._password, '***') if self._password else said}")
-        return problem
-
-    def _takes_no_writes(self) -> LedgerError:
-        return LedgerError(
-            f"the server of {self.name} takes no writes: it is a replica, or read-only. {UNSPENT} "
-            "Give the address of the primary server."
-        )
-
-    def _missing(self) -> LedgerMissing:
-        return LedgerMissing(
-            f"there is no ledger at {self.where!r}. {UNSPENT} Check the address; a new ledger would know of no "
-            "earlier spending."
-        )
-
     def _taken(self) -> LedgerError:
         return LedgerError(
             f"there is already a ledger at {self.where!r}, and a ledger is never overwritten. Open it, or choose "
             f"another database. {UNSPENT}"
         )
-
-
-def _code(error: BaseException | None) -> str:
-    # Without one, the error arose on this side: no connection could be made, or it broke.
-    return getattr(error, "sqlstate", None) or ""

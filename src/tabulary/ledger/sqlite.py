@@ -6,14 +6,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Connection
-from sqlalchemy.pool import QueuePool
 
-from tabulary.errors import LedgerError, LedgerMissing
+from tabulary.errors import LedgerError
 from tabulary.ledger import schema
 from tabulary.ledger.chain import Unsound
 from tabulary.ledger.storage import UNSPENT, Storage, Structure
+from tabulary.sql import Trouble, open_sqlite, sqlite_engine, trouble_of, uses_write_ahead_log
 
 
 class SQLiteStorage(Storage):
@@ -24,15 +23,16 @@ class SQLiteStorage(Storage):
     """
 
     kept_in = "file"
-    reading_options = MappingProxyType({"ledger_lock": "DEFERRED"})
-    writing_options = MappingProxyType({"ledger_lock": "IMMEDIATE"})
+    place = "path"
+    access = "Check the permissions of the file and of its folder, where SQLite keeps its log."
+    reading_options = MappingProxyType({"lock": "DEFERRED"})
+    writing_options = MappingProxyType({"lock": "IMMEDIATE"})
     expected_guards = schema.SQLITE_TRIGGERS
 
     def __init__(self, path: Path, *, read_only: bool, timeout: float) -> None:
         self._path = path
-        # The address only names the dialect: the file is opened by _connect, which never creates one.
-        engine = create_engine("sqlite+pysqlite://", creator=self._connect, poolclass=QueuePool)
-        event.listen(engine, "begin", _begin)
+        # The file is opened by _connect, which never creates one.
+        engine = sqlite_engine(self._connect, timeout=timeout)
         super().__init__(str(path), engine, read_only=read_only, timeout=timeout)
         self._file = self._identify()
 
@@ -86,8 +86,8 @@ class SQLiteStorage(Storage):
 
     def _use_write_ahead_log(self) -> None:
         with self._translated(), closing(self._connect()) as connection:
-            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        if mode != "wal":
+            supported = uses_write_ahead_log(connection)
+        if not supported:
             raise LedgerError(
                 f"the file system of {self.name} does not support SQLite's write-ahead log. "
                 f"Keep the ledger on a local disk, or in PostgreSQL. {UNSPENT}"
@@ -106,39 +106,20 @@ class SQLiteStorage(Storage):
         try:
             return self._open("mode=ro")
         except sqlite3.OperationalError as error:
-            locked_out = _primary_code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-            if not locked_out or _journals_beside(self._path):
+            if trouble_of(error) is not Trouble.NO_ACCESS or _journals_beside(self._path):
                 raise
             # In a folder it may not write to, SQLite cannot set up a write-ahead log. With none there, no
             # entry is outside the file and the file can be read as it stands.
             return self._open("immutable=1")
 
     def _open(self, parameters: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self._path.resolve().as_uri()}?{parameters}",
-            uri=True,
-            timeout=self._timeout,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("PRAGMA trusted_schema=OFF")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return open_sqlite(self._path, parameters, timeout=self._timeout)
 
     def _identify(self) -> tuple[int, int]:
         try:
             status = self._path.stat()
         except FileNotFoundError:
-            raise LedgerMissing(
-                f"there is no ledger at {self.where!r}. {UNSPENT} Check the path; a new ledger would "
-                "know of no earlier spending."
-            ) from None
+            raise self._missing() from None
         except OSError as error:
             raise LedgerError(f"{self.name} cannot be reached: {error.strerror}. {UNSPENT}") from None
         return status.st_dev, status.st_ino
@@ -154,31 +135,6 @@ class SQLiteStorage(Storage):
             # SQLite quotes the file in its own messages, and a damaged file holds no text.
             raise self._corrupt("cannot be read") from None
 
-    def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
-        match _primary_code(error):
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                return self._busy()
-            # The statements are fixed and correct: what SQLite cannot make of them is the file's fault.
-            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
-                return self._corrupt(f"cannot be read ({error})")
-            case sqlite3.SQLITE_CONSTRAINT:
-                return self._corrupt(f"does not take what should come next ({error})")
-            case sqlite3.SQLITE_FULL:
-                return LedgerError(f"the disk of {self.name} is full. {UNSPENT} Free some space, try again.")
-            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-                return LedgerError(
-                    f"{self.name} cannot be opened or written to. {UNSPENT} Check the permissions of the "
-                    "file and of its folder, where SQLite keeps its log."
-                )
-            case sqlite3.SQLITE_IOERR:
-                # A commit whose flush failed may still be found on the disk after a restart.
-                return LedgerError(
-                    f"the disk of {self.name} failed ({error}). Nothing was measured; whether the debit was "
-                    "kept can be seen in the ledger's entries once the disk is well."
-                )
-            case _:
-                return LedgerError(f"{self.name} could not be used ({error}). {UNSPENT}")
-
 
 def _journals_beside(path: Path) -> list[Path]:
     # Those hold transactions that are not yet in the file itself.
@@ -189,14 +145,3 @@ def _journals_beside(path: Path) -> list[Path]:
 def _columns(connection: Connection, table: str) -> list[str]:
     found = connection.exec_driver_sql("SELECT name FROM pragma_table_info(?)", (table,))
     return [name for (name,) in found]
-
-
-def _primary_code(error: BaseException | None) -> int:
-    # The low byte says what went wrong, the rest where in SQLite it arose. Without a code, it was Python that
-    # could not make sense of what SQLite read from the file.
-    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-    return code & 0xFF
-
-
-def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options()['ledger_lock']}")

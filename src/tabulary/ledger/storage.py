@@ -14,8 +14,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from tabulary.errors import LedgerBehind, LedgerBusy, LedgerCorrupt, LedgerError
+from tabulary.errors import LedgerBehind, LedgerBusy, LedgerCorrupt, LedgerError, LedgerMissing
 from tabulary.ledger.chain import Behind, Unsound
+from tabulary.sql import Trouble, sqlstate_of, trouble_of
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
@@ -42,16 +43,25 @@ class Storage(ABC):
     kept_in: str
     """What a ledger of this kind is, in a sentence: a file, a database."""
 
+    place: str
+    """What leads to it: a path, an address."""
+
+    access: str
+    """What to check where it may not be used."""
+
     reading_options: Mapping[str, Any]
     writing_options: Mapping[str, Any]
 
     expected_guards: Mapping[str, str]
     """The guards that `structure` finds in a sound ledger."""
 
-    def __init__(self, where: str, engine: Engine, *, read_only: bool, timeout: float) -> None:
+    def __init__(
+        self, where: str, engine: Engine, *, read_only: bool, timeout: float, password: str = ""
+    ) -> None:
         self.where = where
         self.read_only = read_only
         self._engine = engine
+        self._password = password
         self._reader = engine.execution_options(**self.reading_options)
         self._writer = engine.execution_options(**self.writing_options)
         self._timeout = timeout
@@ -97,9 +107,66 @@ class Storage(ABC):
     def _begin(self, connection: Connection, *, writing: bool) -> None:
         """Make sure, inside the transaction, of what both kinds promise."""
 
-    @abstractmethod
     def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
         """Return what an error of the database means; when `committing`, the debit may have been kept."""
+        detail = f"SQLSTATE {code}" if (code := sqlstate_of(error)) else str(error)
+        match trouble_of(error):
+            case Trouble.BUSY:
+                return self._busy()
+            case Trouble.CONFLICT:
+                return LedgerBusy(
+                    f"another process wrote to {self.name} at the same moment. {UNSPENT} Try again."
+                )
+            case Trouble.FULL:
+                return LedgerError(f"the disk of {self.name} is full. {UNSPENT} Free some space, try again.")
+            case Trouble.DISK:
+                # A commit whose flush failed may still be found on the disk after a restart.
+                return LedgerError(
+                    f"the disk of {self.name} failed ({detail}). Nothing was measured; whether the debit was "
+                    "kept can be seen in the ledger's entries once the disk is well."
+                )
+            case Trouble.NO_ACCESS:
+                return LedgerError(f"{self.name} cannot be opened or written to. {UNSPENT} {self.access}")
+            case Trouble.READ_ONLY:
+                return self._takes_no_writes()
+            case Trouble.MISSING:
+                return self._missing()
+            case Trouble.CONSTRAINT:
+                return self._corrupt(f"does not take what should come next ({detail})")
+            # The statements are fixed and correct: what the database cannot make of them is its own fault.
+            case Trouble.DAMAGED | Trouble.UNREADABLE | Trouble.UNKNOWN:
+                return self._corrupt(f"cannot be read ({detail})")
+            case Trouble.UNREACHABLE:
+                return self._out_of_reach(error, committing=committing)
+        return LedgerError(f"{self.name} could not be used ({detail}). {UNSPENT}")
+
+    def _out_of_reach(self, error: BaseException | None, *, committing: bool) -> LedgerError:
+        if committing:
+            problem = LedgerError(
+                f"the connection to {self.name} was lost in the middle of a commit. Nothing was measured; whether "
+                "the debit was kept can be seen in the ledger's entries once the server is back."
+            )
+        else:
+            problem = LedgerError(
+                f"{self.name} cannot be reached, or its server stopped. {UNSPENT} Check that the server runs, and "
+                "that host, port, database, user and password are right; then try again."
+            )
+        # The server's own words name users and hosts: they are for the terminal or the log, not for a reader.
+        said = " ".join(str(error).split())
+        problem.add_note(f"PostgreSQL: {said.replace(self._password, '***') if self._password else said}")
+        return problem
+
+    def _takes_no_writes(self) -> LedgerError:
+        return LedgerError(
+            f"the server of {self.name} takes no writes: it is a replica, or read-only. {UNSPENT} "
+            "Give the address of the primary server."
+        )
+
+    def _missing(self) -> LedgerMissing:
+        return LedgerMissing(
+            f"there is no ledger at {self.where!r}. {UNSPENT} Check the {self.place}; a new ledger would know of no "
+            "earlier spending."
+        )
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.tally import Tally
+from tabulary.confidential.weights import refuse_weights
 from tabulary.core.arrays import Integers
-from tabulary.errors import InvalidPlan
 from tabulary.noise import IntegerNoise, Sampler
 from tabulary.planning import MECHANISMS, Measurement, Plan
 
@@ -20,11 +20,12 @@ def measure(tally: Tally, plan: Plan, sampler: Sampler) -> Measurement:
     Unbiased. The cost is one sum of a counted table for each part and one draw for each value. Parts that share a law
     of noise are drawn together: the tables of a sampler are built once for each law.
     """
-    if tally.weights is not None:
-        raise InvalidPlan(
-            "a plan counts records, and this tally adds up weights, of which one record has many: its noise would "
-            "not hide one. Nothing was measured. Publish weighted tables with tb.perturb.Tables."
-        )
+    refuse_weights(
+        tally.weights,
+        use="a plan",
+        state="Nothing was measured.",
+        remedy="Publish weighted tables with tb.perturb.Tables.",
+    )
     refuse_public_total(plan.neighbours, tally.drops)
     encoded = plan.encoded
     tables = {encoded.margin(m): encoded.encode(m, tally.exact(m)) for m in plan.counted}

@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.tally_cache import TallyCache
-from tabulary.core.array_cache import BoundedCache
+from tabulary.confidential.weights import refuse_weights
 from tabulary.core.arrays import Integers
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.core.cache import ArrayCache, Cache
+from tabulary.core.domain import check_same_domain
+from tabulary.errors import InvalidTable
 from tabulary.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -38,9 +40,6 @@ from tabulary.noise import (
 )
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import Measurement, Part, Plan, Query
-
-CACHED_BYTES = 128 * 1024 * 1024
-"""How many bytes of noisy values are kept, unless told otherwise; those that are not are drawn again, the same."""
 
 # Every law that a plan can have, narrow and wide: both are drawn in ways of their own.
 _CHECKED = (
@@ -58,7 +57,8 @@ class MeasuredOnDemand:
     """The noisy values of the parts of a plan, drawn under one key when they are asked for. Public, as they leave here.
 
     Unbiased. A part costs one sum of a counted table, one draw a value, and some twenty milliseconds for the tables of
-    a law that was not drawn from lately. Only noisy values are kept. Safe to use from several threads.
+    a law that was not drawn from lately. Noisy values are kept in a section of `cache`; those that were dropped are
+    drawn again, the same. Safe to use from several threads.
 
     `sampler` makes the sampler that draws a part from the part's words; only the exact one keeps the promise.
     """
@@ -70,14 +70,14 @@ class MeasuredOnDemand:
         noise_key: bytes,
         *,
         sampler: Callable[[Entropy], Sampler] = ExactSampler,
-        cached_bytes: int = CACHED_BYTES,
+        cache: Cache | None = None,
     ) -> None:
         check_measurable(tallies, plan)
         self.plan = plan
         self._tallies = tallies
         self._key = noise_key
         self._sampler = sampler
-        self._values: BoundedCache[int, np.int64] = BoundedCache(cached_bytes)
+        self._values: ArrayCache[int, np.int64] = ArrayCache(Cache() if cache is None else cache)
 
     def values(self, position: int) -> NDArray[np.int64]:
         """Return the noisy values of the part at this position of the plan, read-only.
@@ -85,6 +85,10 @@ class MeasuredOnDemand:
         After the parts come the queries that the plan releases exactly.
         """
         return self._values.get(position, lambda: self._measured(position))
+
+    def close(self) -> None:
+        """Forget the values that are kept."""
+        self._values.clear()
 
     def measurement(self) -> Measurement:
         """Return the values of all parts: what `measure` would have measured with these draws."""
@@ -138,13 +142,10 @@ def noise_check(key: bytes) -> str:
 
 def check_measurable(tallies: TallyCache, plan: Plan) -> None:
     """Refuse records that a plan cannot measure, before anything is paid. Counts them once."""
-    if tallies.weights is not None:
-        raise InvalidPlan(
-            "a plan counts records, and these have weights, of which one record has many: its noise would not hide "
-            "one. Nothing was measured. Open the records without weights."
-        )
-    if tallies.domain != plan.domain:
-        raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
+    refuse_weights(tallies.weights, use="a plan", state="Nothing was measured.")
+    check_same_domain(
+        tallies.domain, plan.domain, things="the data and the plan", state="Nothing was measured."
+    )
     refuse_public_total(plan.neighbours, tallies.drops)
     largest = max(query.growth(plan.measured_domain) for query in plan.queries)
     if largest * int(tallies.exact(())) >= 2**62:

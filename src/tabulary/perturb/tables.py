@@ -9,13 +9,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, get_args
 
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ApproxDP, PureDP, describe_privacy
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable, InvalidWorkload
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable, InvalidWorkload
 from tabulary.noise import ExactSampler, Sampler
 from tabulary.perturb.additive import Laplace, Normal
 from tabulary.perturb.budget_split import split_budget
@@ -114,7 +114,9 @@ class Tables:
         if family not in (Laplace, Normal):
             raise InvalidNoise("The families of a list of tables are Laplace and Normal. Nothing was drawn.")
         if (epsilon is None) == (epsilons is None):
-            raise InvalidPlan("give the budget as epsilon, for the whole list, or as epsilons, a table each.")
+            raise InvalidArgument(
+                "give the budget as epsilon, for the whole list, or as epsilons, a table each."
+            )
         object.__setattr__(self, "workload", _workload(domain, work))
         object.__setattr__(self, "neighbours", _neighbours(neighbours))
         object.__setattr__(self, "unit", _unit(unit, sensitivity))
@@ -127,7 +129,7 @@ class Tables:
             given = _by_margin(self.workload, epsilons, "an ε")
             missing = next((m for m in margins if m not in given), None)
             if missing is not None:
-                raise InvalidPlan(f"no ε is given for {show_margin(missing)}. Every table needs one.")
+                raise InvalidArgument(f"no ε is given for {show_margin(missing)}. Every table needs one.")
             budgets = {m: PureDP(given[m]).epsilon for m in margins}
         bounds: Mapping[Margin, int | None] = (
             _by_margin(self.workload, bound, "a bound")
@@ -348,10 +350,10 @@ class Tables:
     def checked_options(self, *, minimum: object = None, margins: Margins = "free") -> int | None:
         """Return the minimum in whole units, or refuse what `apply` would refuse. Reads no data."""
         if margins not in get_args(Margins):
-            raise InvalidPlan(f"margins must be 'free' or 'restored', not {margins!r}.")
+            raise InvalidArgument(f"margins must be 'free' or 'restored', not {margins!r}.")
         if margins == "restored":
             if minimum is not None:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     "margins = 'restored' and a minimum contradict each other: once small counts are raised, tables "
                     "no longer add up. Nothing was perturbed. Keep negative counts, or make non-negative tables that "
                     "agree with tb.plan(…, reconstruct='least-squares')."
@@ -438,7 +440,7 @@ class Tables:
         for margin in self.margins:
             self.domain.check_cells(margin)
             if self.neighbours.total_is_public and not self.weighted and self.cells(margin) == 1:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"with 'replace' neighbours nobody can change the table on {show_margin(margin)}: it holds nothing "
                     "but the number of records in the source. Leave it out of the list. If records with an unknown "
                     "value are dropped, it is confidential: use neighbours=Neighbours('replace', may_drop=True)."
@@ -446,8 +448,9 @@ class Tables:
 
     def _counted(self, data: Table | Mapping[Margin, Table]) -> Mapping[Margin, Table]:
         if isinstance(data, Table):
-            if data.domain != self.domain:
-                raise InvalidTable("the table and the list have different domains. Nothing was perturbed.")
+            check_same_domain(
+                data.domain, self.domain, things="the table and the list", state="Nothing was perturbed."
+            )
             return {margin: data.project(margin) for margin in self.margins}
         for margin in self.margins:
             if margin not in data or data[margin].domain != self.domain.project(margin):
@@ -470,7 +473,7 @@ def _workload(domain: Domain, work: Workload | str) -> Workload:
 def _neighbours(neighbours: Relation | Neighbours) -> Neighbours:
     found = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
     if found.records > 1 or found.sensitive:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "a list of perturbed tables is for one record a person, all of whose attributes are protected. For more "
             "records, or for sensitive attributes only, use tb.plan."
         )
@@ -480,9 +483,9 @@ def _neighbours(neighbours: Relation | Neighbours) -> Neighbours:
 def _unit(unit: object, sensitivity: int) -> Fraction | None:
     if unit is None:
         return Fraction(1) if sensitivity != 1 else None
-    found = exact_fraction(unit, name="the unit of the weights", error=InvalidPlan)
+    found = exact_fraction(unit, name="the unit of the weights", error=InvalidArgument)
     if found <= 0:
-        raise InvalidPlan(f"the unit of the weights must be above zero, not {show_fraction(found)}.")
+        raise InvalidArgument(f"the unit of the weights must be above zero, not {show_fraction(found)}.")
     return found
 
 
@@ -490,5 +493,5 @@ def _by_margin(workload: Workload, given: Mapping[Iterable[str], Given], what: s
     named = {workload.domain.margin(margin): value for margin, value in given.items()}
     for margin in named:
         if margin not in workload.margins:
-            raise InvalidPlan(f"{what} is given for {show_margin(margin)}, which is not in the list.")
+            raise InvalidArgument(f"{what} is given for {show_margin(margin)}, which is not in the list.")
     return named

@@ -9,7 +9,7 @@ from itertools import combinations
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, TableRefused, TooManyCells
+from tabulary.errors import InvalidArgument, TableRefused, TooManyCells
 
 MOST_CELLS = 100_000
 """The most cells of one table, unless the custodian says otherwise."""
@@ -49,21 +49,21 @@ class Universe:
         max_cells: int = MOST_CELLS,
     ) -> None:
         if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= len(domain.attributes):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the order of the largest tables is a whole number from 1 to {len(domain.attributes)}, the number of "
                 f"attributes, not {order!r}."
             )
         if isinstance(max_cells, bool) or not isinstance(max_cells, int) or max_cells < 1:
-            raise InvalidPlan(f"the most cells of a table is a positive whole number, not {max_cells!r}.")
+            raise InvalidArgument(f"the most cells of a table is a positive whole number, not {max_cells!r}.")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "forbidden", tuple(domain.margin(tuple(f)) for f in forbidden))
         object.__setattr__(self, "max_cells", max_cells)
         if not all(self.forbidden):
-            raise InvalidPlan("a forbidden combination names at least one attribute.")
+            raise InvalidArgument("a forbidden combination names at least one attribute.")
         tables = sum(math.comb(len(domain.attributes), k) for k in range(order + 1))
         if tables > MOST_TABLES:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"this universe would hold up to {tables:,} tables, and {MOST_TABLES:,} is the most. Lower the order, "
                 "or leave out attributes."
             )

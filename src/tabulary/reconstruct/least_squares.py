@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.planning.queries import LinearMap
 from tabulary.reconstruct.active_set import fit, gap_of
 
@@ -88,7 +88,7 @@ def solve_least_squares(
     linear_map = linear_map.fast()
     problem = _Problem.of(linear_map, measured, variances, impossible)
     if not tolerance > 0:
-        raise InvalidPlan(f"the tolerance of least squares must be positive, not {tolerance!r}.")
+        raise InvalidArgument(f"the tolerance of least squares must be positive, not {tolerance!r}.")
     floor = 64 * float(np.finfo(np.float64).eps) * float(problem.values @ problem.values)
     table = np.full(problem.cells.size, max(0.0, float(problem.values @ problem.z)) / problem.total_squared)
     even = _evened(problem, measured)
@@ -140,7 +140,7 @@ class _Problem:
         self.total_squared = float(self.z @ self.z)
         self.lengths = self.adjoint(self.z)
         if self.cells.size and not self.lengths.min() > 0:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "least squares needs a measurement that bounds every cell: the total, or a margin. "
                 "Measure the total too. Nothing was reconstructed."
             )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified, TooManyCells
 from tabulary.planning.queries import LinearMap
 
 Solver = Literal["auto", "simplex", "column-generation"]
@@ -103,7 +103,7 @@ def solve_program(
     linear_map = linear_map.fast()
     values, weights, possible = _checked(linear_map, measured, scales, impossible)
     if not 0 < gap < 1 or rounds < 1 or not seconds > 0:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"a linear program needs a gap between 0 and 1, rounds and seconds above 0, but was given "
             f"gap={gap!r}, rounds={rounds!r}, seconds={seconds!r}. No table was made."
         )
@@ -186,7 +186,7 @@ def _chosen(solver: Solver, linear_map: LinearMap, possible: NDArray[np.bool_]) 
             else "column-generation"
         )
     if solver not in ("simplex", "column-generation"):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"unknown solver {solver!r}. Use 'auto', 'simplex' or 'column-generation'. No table was made."
         )
     if solver == "simplex" and cells * linear_map.size > SIMPLEX_LIMIT:

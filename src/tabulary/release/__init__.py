@@ -1,13 +1,18 @@
 """What is published: released tables, the release, its folder, its report."""
 
-from tabulary.release.figure import whisker_svg
-from tabulary.release.folder import StagedFolder, staged_folder
-from tabulary.release.formats import expected_bytes
-from tabulary.release.heat_map import heat_map_svg
-from tabulary.release.mosaic import mosaic_svg
-from tabulary.release.release import Release
-from tabulary.release.signing import PublicKey, SigningKey
-from tabulary.release.table import ReleasedTable
+from typing import TYPE_CHECKING
+
+from tabulary.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from tabulary.release.figure import whisker_svg
+    from tabulary.release.folder import StagedFolder, staged_folder
+    from tabulary.release.formats import expected_bytes
+    from tabulary.release.heat_map import heat_map_svg
+    from tabulary.release.mosaic import mosaic_svg
+    from tabulary.release.release import Release
+    from tabulary.release.signing import PublicKey, SigningKey
+    from tabulary.release.table import ReleasedTable
 
 __all__ = [
     "PublicKey",
@@ -21,3 +26,5 @@ __all__ = [
     "staged_folder",
     "whisker_svg",
 ]
+
+load_on_use(__name__)

@@ -6,14 +6,14 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.planning import Plan
 from tabulary.release.table import ReleasedTable, column_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TABLES = "tables"
 """The folder of the tables inside a release."""
@@ -54,7 +54,7 @@ def file_names(margins: Iterable[Margin]) -> dict[Margin, tuple[str, str]]:
     }
 
 
-def arrow_table(released: ReleasedTable, plan: Plan) -> pa.Table:
+def arrow_table(released: ReleasedTable, plan: Plan) -> "pa.Table":
     """Return the table as it is published, with what it is in the metadata of its schema."""
     about = {"margin": list(released.margin), **plan_facts(plan)}
     metadata = {"tabulary": json.dumps(about, ensure_ascii=False, sort_keys=True)}
@@ -71,12 +71,15 @@ def plan_facts(plan: Plan) -> dict[str, str]:
     }
 
 
-def csv_bytes(table: pa.Table) -> bytes:
+def csv_bytes(table: "pa.Table") -> bytes:
     r"""Return a table as CSV: RFC 4180 quoting where it is needed, UTF-8, lines that end in LF; null is an empty field.
 
+    >>> import pyarrow as pa
     >>> csv_bytes(pa.table({"job": ["paid, or self", "none"], "count": [3, None]}))
     b'job,count\n"paid, or self",3\nnone,\n'
     """
+    import pyarrow.compute as pc
+
     pieces = [",".join(map(_field, table.column_names))]
     for batch in table.to_batches(max_chunksize=_ROWS_AT_A_TIME):
         texts = [_texts(column) for column in batch.columns]
@@ -85,8 +88,10 @@ def csv_bytes(table: pa.Table) -> bytes:
     return "\n".join([*pieces, ""]).encode()
 
 
-def parquet_bytes(table: pa.Table) -> bytes:
+def parquet_bytes(table: "pa.Table") -> bytes:
     """Return a table as Parquet, its schema's metadata included."""
+    import pyarrow.parquet as pq
+
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()
@@ -114,8 +119,10 @@ def expected_bytes(plan: Plan, formats: Collection[str] = ()) -> int:
     return size
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def _texts(column: "pa.Array") -> "pa.Array":
     """Return a column as it is written, each different value written once."""
+    import pyarrow as pa
+
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

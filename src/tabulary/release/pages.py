@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 @cache
-def page_template(name: str, package: str = "tabulary.release") -> Template:
+def page_template(name: str, package: str = "tabulary.release") -> "Template":
     """Return a template of a package, which may include those of `tabulary.release`, such as `page.css.j2`.
 
     What is filled in is escaped, and a name that is not filled in is an error.
     """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
     packages = dict.fromkeys([package, "tabulary.release"])
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(each) for each in packages]),

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
@@ -17,6 +16,7 @@ from tabulary.planning.covariance import CellCovariance
 if TYPE_CHECKING:
     import pandas
     import polars
+    import pyarrow as pa
 
 CONFIDENCE = 0.95
 """The probability with which a published interval holds the true count."""
@@ -153,8 +153,10 @@ class ReleasedTable:
         frame: polars.DataFrame = frame_of("polars", self.columns())
         return frame
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """Return the table in long form as an Arrow table, its labels as ordered dictionaries."""
+        import pyarrow as pa
+
         columns = {}
         for attribute, codes in zip(self.margin, np.indices(self.shape, dtype=np.int32), strict=True):
             labels = pa.array(self.domain.levels_of(attribute), pa.string())

@@ -5,16 +5,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from tabulary.core.domain import Margin
 from tabulary.core.table import value_name
-from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells, listed
+from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells, listed
 from tabulary.release import json_stat, px, sdmx, xlsx
 from tabulary.release.formats import TABLES, csv_bytes, file_stems, parquet_bytes
 from tabulary.release.publication import Publication
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,10 @@ class Format:
         return self.encode(published)
 
 
-def _arrow(published: Publication) -> pa.Table:
+def _arrow(published: Publication) -> "pa.Table":
     """Return the table in long form, all measures and the status; a withheld number is null."""
+    import pyarrow as pa
+
     domain = published.domain
     columns = {}
     for attribute, codes in zip(domain.attributes, np.indices(domain.shape, dtype=np.int32), strict=True):
@@ -143,7 +148,9 @@ def extra_formats(names: Iterable[str]) -> tuple[str, ...]:
     """
     wanted = list(names)
     if strangers := [name for name in wanted if name not in FORMATS]:
-        raise InvalidPlan(f"there is no format {strangers[0]!r}. A table is written as {listed(FORMATS)}.")
+        raise InvalidArgument(
+            f"there is no format {strangers[0]!r}. A table is written as {listed(FORMATS)}."
+        )
     return tuple(name for name in FORMATS if name in wanted and name not in ALWAYS)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Margin
 from tabulary.core.privacy import PureDP
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, UnknownMargin
+from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.noise import IntegerNoise
 from tabulary.planning import Contrasts, Plan
 from tabulary.reconstruct.shift import weighted_shift
@@ -99,7 +99,7 @@ def quantile_bound(plan: Plan, margin: Iterable[str], *, failure: float) -> floa
     """
     _check_failure(failure)
     if plan.query is not Contrasts or plan.reconstruct not in ("none", "lp"):
-        raise InvalidPlan(
+        raise InvalidArgument(
             "a quantile bound is known for plans that measure contrasts and reconstruct with 'none' or 'lp', not for "
             f"mechanism {plan.mechanism!r} with {plan.reconstruct!r}."
         )
@@ -112,7 +112,7 @@ def quantile_bound(plan: Plan, margin: Iterable[str], *, failure: float) -> floa
         summed = weighted_shift(noise, _margin_weights(shape), failure=failure)
         return min(summed, math.sqrt(cells) * _largest(noise, cells, failure))
     if plan.reconstruct == "none" or plan.rounding not in ("none", "nearest"):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"no quantile bound is known for {plan.reconstruct!r} with rounding {plan.rounding!r}."
         )
     rounded = 0.0 if plan.rounding == "none" else measured / 2
@@ -154,7 +154,7 @@ def _theorem(
 ) -> float:
     named, claimed = _checked(workload, margin, epsilon, failure)
     if any(levels != 2 for levels in workload.domain.shape):
-        raise InvalidPlan("this theorem is about binary attributes, and the domain has others.")
+        raise InvalidArgument("this theorem is about binary attributes, and the domain has others.")
     sets = len(workload.closure())
     return float(2 ** len(named) * constant * sets / claimed * math.log(sets / failure) + sets)
 
@@ -171,13 +171,13 @@ def _checked(
 
 def _check_failure(failure: float) -> None:
     if not 0 < failure < 1:
-        raise InvalidPlan(f"a failure probability must lie between 0 and 1, not {failure!r}.")
+        raise InvalidArgument(f"a failure probability must lie between 0 and 1, not {failure!r}.")
 
 
 def _one_noise(plan: Plan) -> IntegerNoise:
     noises = {part.noise for part in plan.measured}
     if len(noises) != 1:
-        raise InvalidPlan("a quantile bound is known for plans with one noise on all contrasts.")
+        raise InvalidArgument("a quantile bound is known for plans with one noise on all contrasts.")
     return noises.pop()
 
 

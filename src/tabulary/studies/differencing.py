@@ -21,7 +21,7 @@ from tabulary.cellkey import PTable, record_keys
 from tabulary.core.arrays import Integers
 from tabulary.core.guessing import guessing
 from tabulary.core.privacy import PureDP
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, SystemEntropy
 from tabulary.studies.proportion import Proportion
 
@@ -183,4 +183,4 @@ def _given(
 def _check(**numbers: int) -> None:
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 2:
-            raise InvalidPlan(f"`{name}` is a whole number from 2 on, not {number!r}.")
+            raise InvalidArgument(f"`{name}` is a whole number from 2 on, not {number!r}.")

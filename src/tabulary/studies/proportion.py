@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies.selecting import numbers
 from tabulary.studies.study import Row
 
@@ -26,7 +26,7 @@ class Proportion:
 
     def __post_init__(self) -> None:
         if not 0 <= self.times <= self.trials or self.trials < 1:
-            raise InvalidPlan(f"{self.times} times out of {self.trials} is no proportion.")
+            raise InvalidArgument(f"{self.times} times out of {self.trials} is no proportion.")
 
     @property
     def rate(self) -> float:

@@ -37,7 +37,7 @@ from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.noise import DiscreteLaplace, ExactSampler, Sampler
 from tabulary.planning.queries import ContrastMap, LinearMap
 from tabulary.reconstruct.lp import ProgramSolution, solve_program
@@ -157,7 +157,7 @@ def published_fourier(
     (3.0, 'labelled ε = 1, really ε = 0.667 for replace neighbours')
     """
     if paper not in ("YFR", "DMT"):
-        raise InvalidPlan(f"the paper is 'YFR' or 'DMT', not {paper!r}. Nothing was measured.")
+        raise InvalidArgument(f"the paper is 'YFR' or 'DMT', not {paper!r}. Nothing was measured.")
     mechanism: Mechanism = "YFR Table 1" if paper == "YFR" else "DMT Theorem 4"
     return _measure(mechanism, table, workload, epsilon, neighbours, calibration, sampler)
 
@@ -235,13 +235,13 @@ def _measure(
     who = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
     claimed = PureDP(epsilon).epsilon
     if calibration not in get_args(Calibration):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"a calibration is 'as-published' or 'exact', not {calibration!r}. Nothing was measured."
         )
     exact = exact_sensitivity(work, mechanism, who)
     used = exact if calibration == "exact" else published_sensitivity(work, mechanism)
     if not used:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "with 'replace' neighbours no person can change any of these tables, so the exact calibration adds no "
             "noise. Nothing was measured. Ask for a table with an attribute of two levels."
         )
@@ -282,12 +282,12 @@ def _map(work: Workload, mechanism: Mechanism) -> LinearMap:
 
 def _check_mechanism(domain: Domain, mechanism: Mechanism) -> None:
     if mechanism not in get_args(Mechanism):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"there is no published mechanism {mechanism!r}. Known: {', '.join(get_args(Mechanism))}."
         )
     refuse_impossible_cells(domain)
     if mechanism != "YFR Table 2" and any(levels != 2 for levels in domain.shape):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{mechanism} is for binary attributes, and this domain has others. Nothing was measured. "
             "Use published_efron_stein."
         )

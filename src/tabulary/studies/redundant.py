@@ -20,7 +20,7 @@ from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, TooManyCells
+from tabulary.errors import InvalidArgument, TooManyCells
 from tabulary.planning.queries import LinearMap, MarginMap
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -109,7 +109,7 @@ def exact_redundant_sensitivity(workload: Workload, neighbours: Neighbours) -> F
 def refuse_impossible_cells(domain: Domain) -> None:
     """Refuse structural zeros: the published mechanisms have none."""
     if domain.structural_zeros:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "the published mechanisms know no impossible cells, and this domain declares some. Nothing was "
             "measured. Study a domain without them, or plan a release."
         )

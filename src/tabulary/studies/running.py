@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, PublicError, StudyError
+from tabulary.errors import InvalidArgument, PublicError, StudyError
 from tabulary.studies.folder import StudyFolder, csv_of_rows, csv_text
 from tabulary.studies.study import Lab, Row, Section, Sheets, Study, Task
 
@@ -47,7 +47,9 @@ def run(
     """
     for name, value, least in (("seed", seed, 0), ("processes", processes, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidPlan(f"`{name}` is a whole number from {least} on, not {value!r}. Nothing was done.")
+            raise InvalidArgument(
+                f"`{name}` is a whole number from {least} on, not {value!r}. Nothing was done."
+            )
     place = StudyFolder(Path(folder), study.confidential)
     tasks = list(study.tasks())
     identity = {

@@ -44,7 +44,7 @@ from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP, approx_to_zcdp, describe_privacy
 from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy
+from tabulary.errors import InvalidArgument, InvalidPrivacy
 from tabulary.noise import DiscreteGaussian, Sampler
 from tabulary.synth.asking import asked_workload, named_domain, whole_person
 from tabulary.synth.selection import noisy_largest
@@ -133,7 +133,7 @@ class AdaptivePlan:
         near = whole_person(neighbours, "a graphical model")
         parts = _PARTS_PER_ATTRIBUTE * len(small.attributes) if rounds is None else rounds
         if isinstance(parts, bool) or not isinstance(parts, int) or parts < len(small.attributes):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"rounds is a whole number, at least that of the attributes, here {len(small.attributes)}, which are "
                 f"measured first; not {parts!r}. Nothing was measured."
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.errors import InvalidPlan, ReleaseError
+from tabulary.errors import ReleaseError, UnusableCheckpoint
 from tabulary.release.folder import sync_folder
 
 _FORMAT = "tabulary-rap-1"
@@ -63,12 +63,12 @@ class Checkpoint:
                     logits=held["logits"],
                 )
         except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
-            raise InvalidPlan(
+            raise UnusableCheckpoint(
                 f"{self.path.name!r} is not a checkpoint of RAP, or it is damaged. Nothing was measured. Name "
                 "another file to begin anew, which spends the budget anew."
             ) from None
         if state.request != request:
-            raise InvalidPlan(
+            raise UnusableCheckpoint(
                 f"the checkpoint {self.path.name!r} belongs to a run that asked for something else. Nothing was "
                 "measured. Ask for the same, or name another file."
             )
@@ -113,7 +113,7 @@ class Checkpoint:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise InvalidPlan(
+                raise UnusableCheckpoint(
                     f"another process is at work on the checkpoint {self.path.name!r}. Nothing was measured. Wait "
                     "for it, or name another file."
                 ) from None

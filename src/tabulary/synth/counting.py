@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from tabulary.confidential.dropping import counted_neighbours, refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
+from tabulary.confidential.weights import refuse_weights
 from tabulary.core.domain import Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, LedgerError
+from tabulary.errors import InvalidArgument, LedgerError
 from tabulary.ledger import Account, Ledger
 
 
@@ -58,11 +59,9 @@ def counted(
     if isinstance(records, Table):
         return Tally.from_table(records, margins)
     if not isinstance(records, Records):
-        raise InvalidPlan(f"rows are made from Records or from a Table, not from {type(records).__name__}.")
-    if records.weights is not None:
-        raise InvalidPlan(
-            "these records have survey weights, but rows are made of records that count one each. Nothing was "
-            "measured. Open the records without weights."
+        raise InvalidArgument(
+            f"rows are made from Records or from a Table, not from {type(records).__name__}."
         )
+    refuse_weights(records.weights, use="a synthesizer", state="Nothing was measured.")
     refuse_public_total(neighbours, records.drops)
     return records.tally(margins, progress=progress)

@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, maximal_margins
-from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells
+from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.adaptive import AdaptivePlan, Observed, learned
@@ -68,8 +68,7 @@ class TreeModel:
         homes = [place for place, clique in enumerate(self.cliques) if set(margin) <= set(clique)]
         if homes:
             home = min(homes, key=lambda place: self.tables[place].size)
-            others = tuple(i for i, name in enumerate(self.cliques[home]) if name not in margin)
-            return np.asarray(self.people * self.tables[home].sum(axis=others))
+            return np.asarray(self.people * sum_onto(self.tables[home], self.cliques[home], margin))
         # Leaves first, attributes are summed out of the one product that they stand in. A clique whose new
         # attributes nobody below it needs sums to one, and is left out.
         needed, messages = set(margin), list[tuple[Margin, Floats]]()
@@ -273,7 +272,7 @@ def memory_bytes(memory: int | str) -> int:
     else:
         number = memory if isinstance(memory, int) and not isinstance(memory, bool) else 0
     if number < 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"memory is a number of bytes, or text such as '64 MiB', not {memory!r}. Nothing was measured."
         )
     return number

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, approx_to_zcdp, describe_privacy
@@ -36,7 +36,7 @@ from tabulary.core.progress import Progress
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidPrivacy, TooManyCells
 from tabulary.ledger import Account
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.asking import asked_workload, named_domain, whole_person
@@ -106,7 +106,7 @@ class MwemPlan:
         near = whole_person(neighbours, "MWEM")
         for name, number in (("rounds", rounds), ("passes", passes)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"{name} is a whole number, 1 or more, not {number!r}. Nothing was measured."
                 )
         return cls(small, margins, privacy, near, rounds, passes)
@@ -285,7 +285,7 @@ def margin_scores(
     """Return how far the table is from the records on each margin. Confidential."""
     return np.array(
         [
-            np.abs(exact[m] - np.rint(_margin(plan.domain, table, m)).astype(np.int64)).sum()
+            np.abs(exact[m] - np.rint(sum_onto(table, plan.domain.attributes, m)).astype(np.int64)).sum()
             for m in plan.margins
         ]
     )
@@ -297,7 +297,7 @@ def updated(domain: Domain, table: Floats, measured: list[Measured], *, passes: 
     for _ in range(passes):
         for learned_margin in measured:
             margin = learned_margin.margin
-            step = (learned_margin.counts - _margin(domain, table, margin)) / (2 * people)
+            step = (learned_margin.counts - sum_onto(table, domain.attributes, margin)) / (2 * people)
             shape = [
                 levels if name in margin else 1
                 for name, levels in zip(domain.attributes, domain.shape, strict=True)
@@ -305,8 +305,3 @@ def updated(domain: Domain, table: Floats, measured: list[Measured], *, passes: 
             table = table * np.exp(step).reshape(shape)
             table *= people / table.sum()
     return table
-
-
-def _margin(domain: Domain, table: Floats, margin: Margin) -> Floats:
-    others = tuple(place for place, name in enumerate(domain.attributes) if name not in margin)
-    return np.asarray(table.sum(axis=others))

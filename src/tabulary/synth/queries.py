@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tabulary.confidential.tally import Tally
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidWorkload, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidWorkload, TooManyCells
 
 Codes = NDArray[np.int32]
 
@@ -91,9 +91,9 @@ class Queries:
         """Raise where so many rounds of so many different queries cannot be had."""
         for name, number in (("rounds", rounds), ("per_round", per_round)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidPlan(f"{name} is a whole number, 1 or more, not {number!r}.")
+                raise InvalidArgument(f"{name} is a whole number, 1 or more, not {number!r}.")
         if rounds * per_round > self.asked.size:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"{rounds:,} rounds of {per_round:,} queries choose {rounds * per_round:,}, but the margins have "
                 f"{self.asked.size:,} cells to choose from. Nothing was measured. Ask for fewer rounds, for fewer "
                 "queries in each, or for one round, which answers them all."

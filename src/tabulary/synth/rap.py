@@ -21,7 +21,7 @@ from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, LedgerError
+from tabulary.errors import InvalidArgument, LedgerError
 from tabulary.ledger import Account, Ledger
 from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.synth.checkpoint import Checkpoint, Progressed
@@ -87,7 +87,7 @@ def rap(
     <SyntheticRecords: 500 rows of 3 attributes>
     """
     if not isinstance(records, Records | Table):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"RAP reads Records or a Table, not {type(records).__name__}. Nothing was measured."
         )
     plan = RapPlan.of(

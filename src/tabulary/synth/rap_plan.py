@@ -30,7 +30,7 @@ from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP, approx_to_zcdp, describe_privacy
 from tabulary.core.sensitivity import margin_sensitivity
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidPrivacy, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidPrivacy, TooManyCells
 from tabulary.noise import DiscreteGaussian
 from tabulary.synth.asking import asked_workload, whole_person
 from tabulary.synth.queries import Queries, columns_of
@@ -90,12 +90,12 @@ class RapPlan:
             )
         near = whole_person(neighbours, "RAP")
         if accounting not in get_args(Accounting):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"accounting is 'tight' or 'printed', not {accounting!r}. Nothing was measured."
             )
         for name, number in (("relaxed_rows", relaxed_rows), ("steps", steps)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"{name} is a whole number, 1 or more, not {number!r}. Nothing was measured."
                 )
         queries = Queries.of(asked)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.toolbox.spending import UNSPENT
 
 # Up to here a double holds every whole number of units, and no scale of a noise is out of reach.
@@ -41,23 +41,25 @@ class Bounds:
 
     def __init__(self, low: object, high: object, *, unit: object = 1, clamp: bool = False) -> None:
         for name, value in (("low", low), ("high", high), ("unit", unit)):
-            object.__setattr__(self, name, exact_fraction(value, name=name, error=InvalidPlan))
+            object.__setattr__(self, name, exact_fraction(value, name=name, error=InvalidArgument))
         object.__setattr__(self, "clamp", clamp)
         if not isinstance(clamp, bool):
-            raise InvalidPlan(f"clamp must be True or False, not {clamp!r}.")
+            raise InvalidArgument(f"clamp must be True or False, not {clamp!r}.")
         if not self.low < self.high:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the bounds need low < high, and {show_fraction(self.low)} is not below {show_fraction(self.high)}."
             )
         if self.unit <= 0:
-            raise InvalidPlan(f"the unit of bounds must be positive, not {show_fraction(self.unit)}.")
+            raise InvalidArgument(f"the unit of bounds must be positive, not {show_fraction(self.unit)}.")
         if (self.low / self.unit).denominator != 1 or (self.high / self.unit).denominator != 1:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"both bounds must be multiples of the unit {show_fraction(self.unit)}, to which every value is "
                 "rounded. Widen them to the next multiples."
             )
         if max(abs(self.lowest), abs(self.highest)) > _LARGEST_STEP or self.width > _MOST_STEPS:
-            raise InvalidPlan("the bounds hold more steps than noise can be drawn for. Take a coarser unit.")
+            raise InvalidArgument(
+                "the bounds hold more steps than noise can be drawn for. Take a coarser unit."
+            )
 
     @property
     def lowest(self) -> int:
@@ -104,7 +106,7 @@ def refuse_other_than_bounds(bounds: object) -> None:
     >>> refuse_other_than_bounds(Bounds(0, 1))
     """
     if not isinstance(bounds, Bounds):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the range of the values is declared as Bounds(low, high), not as {type(bounds).__name__}. {UNSPENT}"
         )
 

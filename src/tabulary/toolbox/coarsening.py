@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tabulary.core.domain import bin_labels
-from tabulary.errors import InvalidColumn, InvalidPlan, listed
+from tabulary.errors import InvalidArgument, InvalidColumn, listed
 from tabulary.toolbox.columns import arrow_columns, column_names, decoded, is_text, named_columns
 
 AnyFrame = TypeVar("AnyFrame")
@@ -35,7 +35,7 @@ def redact(frame: AnyFrame, columns: Iterable[str]) -> AnyFrame:
     if missing:
         raise InvalidColumn(f"{_CALLED} have no column {listed(missing)} to redact. {_KEPT}")
     if len(unwanted) == len(names):
-        raise InvalidPlan(f"nothing would be left of {_CALLED} without {listed(unwanted)}. {_KEPT}")
+        raise InvalidArgument(f"nothing would be left of {_CALLED} without {listed(unwanted)}. {_KEPT}")
     table: Any = frame
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -70,10 +70,12 @@ def coarsen(
     ranges, kept = dict(bins or {}), dict(prefixes or {})
     both = sorted(set(ranges) & set(kept))
     if both:
-        raise InvalidPlan(f"column {listed(both)} has bins and a prefix; take one of them. {_KEPT}")
+        raise InvalidArgument(f"column {listed(both)} has bins and a prefix; take one of them. {_KEPT}")
     for name, length in kept.items():
         if isinstance(length, bool) or not isinstance(length, int) or length < 0:
-            raise InvalidPlan(f"the prefix of {name!r} is a number of characters, not {length!r}. {_KEPT}")
+            raise InvalidArgument(
+                f"the prefix of {name!r} is a number of characters, not {length!r}. {_KEPT}"
+            )
     names = named_columns([*ranges, *kept], "columns to coarsen")
     labels = {name: bin_labels(edges) for name, edges in ranges.items()}
     table = arrow_columns(frame, names, _CALLED)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tabulary.confidential.coding import text_of
 from tabulary.confidential.frames import pandas_table, polars_table
 from tabulary.confidential.records import Records
-from tabulary.errors import InvalidColumn, InvalidPlan, UnreadableSource, listed
+from tabulary.confidential.weights import refuse_weights
+from tabulary.errors import InvalidArgument, InvalidColumn, UnreadableSource, listed
 
 Key = tuple[str, ...]
 """The texts of one class, in the order of its columns."""
@@ -61,11 +62,7 @@ class Columns:
     def _of_records(cls, records: Records, names: Sequence[str], called: str) -> "Columns":
         domain = records.domain
         _refuse_missing(domain.attributes, names, called)
-        if records.weights is not None:
-            raise InvalidPlan(
-                f"{called} have survey weights, but every person counts one here. {UNCHECKED} Open them without "
-                "weights."
-            )
+        refuse_weights(records.weights, use="this check", state=UNCHECKED)
         margin = domain.margin(names)
         counts = records.tally([margin]).exact(margin)
         if not counts.any():
@@ -119,9 +116,9 @@ def named_columns(names: object, what: str) -> tuple[str, ...]:
     """
     given = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if not given or not all(isinstance(name, str) and name for name in given):
-        raise InvalidPlan(f"{what} are a list of names of columns, such as ['age', 'zip']. {UNCHECKED}")
+        raise InvalidArgument(f"{what} are a list of names of columns, such as ['age', 'zip']. {UNCHECKED}")
     if len(set(given)) < len(given):
-        raise InvalidPlan(f"{what} are named once each, not twice as in {listed(given)}. {UNCHECKED}")
+        raise InvalidArgument(f"{what} are named once each, not twice as in {listed(given)}. {UNCHECKED}")
     return given
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tabulary.confidential.records import Records
-from tabulary.errors import InvalidPlan, TooManyCells, listed
+from tabulary.errors import InvalidArgument, TooManyCells, listed
 from tabulary.toolbox.columns import (
     UNCHECKED,
     Classes,
@@ -86,7 +86,7 @@ class Intersection(Diagnosis):
         """
         strangers = [name for name in known if name not in self.checked[:-1]]
         if strangers:
-            raise InvalidPlan(f"{listed(strangers)} is not one of {listed(self.checked[:-1])}.")
+            raise InvalidArgument(f"{listed(strangers)} is not one of {listed(self.checked[:-1])}.")
         texts = texts_of(known)
         return tuple(sorted(self._first.possible(texts) & self._second.possible(texts)))
 
@@ -104,7 +104,7 @@ class _Side:
         has = table.domain.attributes if isinstance(table, Records) else column_names(table, called)
         own = tuple(name for name in known if name in has)
         if not own:
-            raise InvalidPlan(f"{called} have none of the columns {listed(known)}. {UNCHECKED}")
+            raise InvalidArgument(f"{called} have none of the columns {listed(known)}. {UNCHECKED}")
         columns = Columns.read(table, (*own, sensitive), called)
         classes = columns.classes(own)
         return cls(columns, classes, tuple(map(frozenset, columns.values(classes, sensitive))))
@@ -151,10 +151,10 @@ def intersection_attack(
     )
     strangers = [name for name in names if name not in one.names + other.names]
     if strangers:
-        raise InvalidPlan(f"neither release has a column {listed(strangers)}. {UNCHECKED}")
+        raise InvalidArgument(f"neither release has a column {listed(strangers)}. {UNCHECKED}")
     both = [name for name in one.names if name in other.names]
     if not both:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the releases have none of {listed(names)} in common, so nobody can be followed from one to "
             f"the other. {UNCHECKED}"
         )

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.toolbox.columns import UNCHECKED, Classes, Columns, named_columns, shown
 from tabulary.toolbox.diagnosis import Diagnosis, Exposed, known_by, share
 
@@ -198,7 +198,7 @@ def check_k(k: object) -> None:
     >>> check_k(2)
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 2:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"k is a whole number of at least 2: every table is 1-anonymous. It is {k!r}. {UNCHECKED}"
         )
 
@@ -209,9 +209,9 @@ def check_sensitive(sensitive: object, quasi_identifiers: tuple[str, ...]) -> No
     >>> check_sensitive("illness", ("age",))
     """
     if not isinstance(sensitive, str) or not sensitive:
-        raise InvalidPlan(f"the sensitive column is named by text, not {sensitive!r}. {UNCHECKED}")
+        raise InvalidArgument(f"the sensitive column is named by text, not {sensitive!r}. {UNCHECKED}")
     if sensitive in quasi_identifiers:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"column {sensitive!r} cannot be known and sensitive at once: what is known has nothing left to "
             f"disclose. {UNCHECKED}"
         )

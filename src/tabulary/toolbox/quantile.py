@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
 from tabulary.noise import Sampler
 from tabulary.toolbox.answer import plain
@@ -52,14 +52,14 @@ def quantile(
     >>> 47_000 < median.value < 51_000, median.candidates, round(median.shortfall(), 1)
     (True, 5001, 11.5)
     """
-    part = exact_fraction(share, name="share", error=InvalidPlan)
+    part = exact_fraction(share, name="share", error=InvalidArgument)
     if not 0 <= part <= 1 or part.denominator > _LARGEST_DENOMINATOR:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the share of a quantile lies from 0 to 1, with at most six decimals, and {show_fraction(part)} does "
             f"not. {UNSPENT}"
         )
     if not isinstance(candidates, Bounds | Sequence | np.ndarray) or isinstance(candidates, str):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"candidates are Bounds(low, high) or a list of numbers, not {type(candidates).__name__}. {UNSPENT}"
         )
     listed = candidates.describe() if isinstance(candidates, Bounds) else {"candidates": str(len(candidates))}
@@ -134,9 +134,9 @@ def _runs_of_steps(
 
 
 def _ascending(candidates: Sequence[object]) -> list[Fraction]:
-    given = [exact_fraction(each, name="a candidate", error=InvalidPlan) for each in candidates]
+    given = [exact_fraction(each, name="a candidate", error=InvalidArgument) for each in candidates]
     if not given:
-        raise InvalidPlan(f"there is no candidate to choose. {UNSPENT}")
+        raise InvalidArgument(f"there is no candidate to choose. {UNSPENT}")
     if len(set(given)) < len(given):
-        raise InvalidPlan(f"a candidate is listed twice. {UNSPENT} List each once.")
+        raise InvalidArgument(f"a candidate is listed twice. {UNSPENT} List each once.")
     return sorted(given)

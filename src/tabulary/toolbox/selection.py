@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
-from tabulary.errors import InvalidNoise, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidNoise
 from tabulary.ledger import Account
 from tabulary.noise import Drawable, ExactSampler, Sampler
 from tabulary.noise.integer import check_half_width
@@ -172,9 +172,9 @@ def utility_bound(
     2.0
     """
     if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
-        raise InvalidPlan(f"a choice is made among at least one candidate, not {candidates!r}.")
+        raise InvalidArgument(f"a choice is made among at least one candidate, not {candidates!r}.")
     if mechanism not in get_args(Mechanism):
-        raise InvalidPlan(f"the mechanism must be 'exponential' or 'noisy-max', not {mechanism!r}.")
+        raise InvalidArgument(f"the mechanism must be 'exponential' or 'noisy-max', not {mechanism!r}.")
     check_half_width(confidence, 1)
     refuse_other_than_pure(privacy)
     return _shortfall(
@@ -196,7 +196,7 @@ def _choose(
 ) -> Chosen[Candidate]:
     given = list(candidates)
     if not given:
-        raise InvalidPlan(f"there is no candidate to choose. {UNSPENT}")
+        raise InvalidArgument(f"there is no candidate to choose. {UNSPENT}")
     description = {
         "candidates": str(len(given)),
         "sensitivity": str(exact_fraction(sensitivity, name="sensitivity", error=InvalidNoise)),
@@ -204,7 +204,7 @@ def _choose(
     }
     debit = Debit.agree(privacy, neighbours, ledger, mechanism, description, purpose=purpose)
     if monotone and debit.neighbours.relation != "add-remove":
-        raise InvalidPlan(
+        raise InvalidArgument(
             "utilities are monotone in records that are added, not in records that are replaced. Use "
             f"neighbours='add-remove', or leave monotone out. {UNSPENT}"
         )
@@ -250,9 +250,9 @@ def _scale(sensitivity: object, epsilon: Fraction, monotone: bool) -> Fraction:
 def _losses(utilities: Sequence[Any], expected: int) -> tuple[list[int], int]:
     """Return how far each utility is below the best, in whole numbers over a common denominator."""
     if len(utilities) != expected:
-        raise InvalidPlan(f"{expected:,} candidates need as many utilities. {UNSPENT}")
+        raise InvalidArgument(f"{expected:,} candidates need as many utilities. {UNSPENT}")
     if not all(isinstance(u, Rational) and not isinstance(u, bool) for u in utilities):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"utilities are whole numbers or fractions, and at least one is neither. {UNSPENT} Round them to a "
             "stated step, and count the rounding in the sensitivity."
         )

@@ -3,10 +3,11 @@
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
+from tabulary.core.domain import check_same_domain
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, LedgerError
+from tabulary.errors import InvalidArgument, LedgerError, WeightedRecords
 from tabulary.ledger import Account, Ledger
 from tabulary.noise import Sampler
 from tabulary.perturb.published_tables import PerturbedTables
@@ -45,7 +46,9 @@ def perturb(
     <PerturbedTables [AB][A] at ε = 1>
     """
     if not isinstance(tables, Tables):
-        raise InvalidPlan(f"a list of tables is given as tb.perturb.Tables, not as {type(tables).__name__}.")
+        raise InvalidArgument(
+            f"a list of tables is given as tb.perturb.Tables, not as {type(tables).__name__}."
+        )
     if isinstance(ledger, Ledger):
         raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
     tables.checked_options(minimum=minimum, margins=margins)
@@ -61,11 +64,12 @@ def perturb(
 
 def _count(data: Records | Table, tables: Tables, progress: Progress | None) -> Tally:
     if not isinstance(data, Records | Table):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"tables are perturbed from Records or from a Table, not from {type(data).__name__}."
         )
-    if data.domain != tables.domain:
-        raise InvalidPlan("the data and the list have different domains. Nothing was perturbed.")
+    check_same_domain(
+        data.domain, tables.domain, things="the data and the list", state="Nothing was perturbed."
+    )
     if isinstance(data, Table):
         return Tally.from_table(data, tables.margins)
     _check_weights(data, tables)
@@ -78,12 +82,12 @@ def _check_weights(records: Records, tables: Tables) -> None:
     weights = records.weights
     if weights is None:
         if tables.weighted:
-            raise InvalidPlan(
+            raise WeightedRecords(
                 "the list is for weighted counts, but these records have no weights. Nothing was perturbed. Open the "
                 "records with weights, or leave out sensitivity and unit."
             )
     elif (tables.sensitivity, tables.unit) != (weights.sensitivity, weights.unit):
-        raise InvalidPlan(
+        raise WeightedRecords(
             f"these records have {weights}, and the list was made for others. Nothing was perturbed. Make it with "
             f"sensitivity={weights.sensitivity}, unit={show_fraction(weights.unit)!r}."
         )

@@ -12,7 +12,7 @@ from tabulary.confidential.sources import Source
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, InvalidWorkload
+from tabulary.errors import InvalidSettings, InvalidWorkload
 from tabulary.planning import Plan, plan
 from tabulary.planning.comparison import Comparison, compare_plans, request_of
 from tabulary.release.writers import ALWAYS, extra_formats
@@ -83,7 +83,7 @@ def read_plan_file(path: Path) -> PlanFile:
     witness = ledger.take("witness", str, default=None)
     ledger.done()
     if (book is None) != (account is None) or (witness and not book):
-        raise InvalidPlan(f"{ledger.name} needs both `file` and `account`.")
+        raise InvalidSettings(f"{ledger.name} needs both `file` and `account`.")
     # Last, for it may take a while: what is wrong with the file is said at once.
     made = located(
         path.name,
@@ -120,7 +120,7 @@ def _workload(section: Section, domain: Domain) -> tuple[Workload, int]:
     max_cells = section.take("max_cells", int, default=MAX_CELLS)
     section.done()
     if margins is None and orders is None:
-        raise InvalidPlan(f'{section.name} needs `margins`, such as "[sex age]", or `k_way`, such as 2.')
+        raise InvalidSettings(f'{section.name} needs `margins`, such as "[sex age]", or `k_way`, such as 2.')
 
     def build() -> Workload:
         wanted: list[Any] = []

@@ -8,9 +8,11 @@ from pathlib import Path
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
+from tabulary.confidential.weights import refuse_weights
+from tabulary.core.domain import check_same_domain
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, LedgerError, NotCertified
+from tabulary.errors import InvalidArgument, LedgerError, NotCertified
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler, Sampler
@@ -57,7 +59,7 @@ def release(
     (2, 2)
     """
     if not isinstance(plan, Plan):
-        raise InvalidPlan(f"a release follows a plan made by tb.plan, not a {type(plan).__name__}.")
+        raise InvalidArgument(f"a release follows a plan made by tb.plan, not a {type(plan).__name__}.")
     if isinstance(ledger, Ledger):
         raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
     if ledger is not None:
@@ -132,16 +134,18 @@ def release_to_folder(
 
 def _count(data: Records | Table, plan: Plan, progress: Progress | None) -> Tally:
     if not isinstance(data, Records | Table):
-        raise InvalidPlan(f"a release is made from Records or from a Table, not from {type(data).__name__}.")
-    if isinstance(data, Records) and data.weights is not None:
-        # A plan's sensitivity is that of counts: its noise would be too small by the factor of the largest weight.
-        raise InvalidPlan(
-            "these records have survey weights, but a plan is for records that count one each. Nothing was "
-            "measured. Weighted records are published with tb.perturb.Tables; to release plain counts, open the "
-            "records without weights."
+        raise InvalidArgument(
+            f"a release is made from Records or from a Table, not from {type(data).__name__}."
         )
-    if data.domain != plan.domain:
-        raise InvalidPlan("the data and the plan have different domains. Nothing was measured.")
+    if isinstance(data, Records):
+        refuse_weights(
+            data.weights,
+            use="a plan",
+            state="Nothing was measured.",
+            remedy="Publish weighted tables with tb.perturb.Tables; to release plain counts, open the records without "
+            "weights.",
+        )
+    check_same_domain(data.domain, plan.domain, things="the data and the plan", state="Nothing was measured.")
     if isinstance(data, Table):
         return Tally.from_table(data, plan.counted)
     refuse_public_total(plan.neighbours, data.drops)

@@ -10,7 +10,7 @@ from tabulary.confidential.coding import Coding
 from tabulary.core.domain import Domain, bin_labels
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
-from tabulary.errors import InvalidPlan, TabularyError, listed
+from tabulary.errors import InvalidArgument, InvalidSettings, TabularyError, listed
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class Section:
     >>> section.done()
     Traceback (most recent call last):
     ...
-    tabulary.errors.InvalidPlan: [server] holds the unknown key 'prot'. It may hold 'port'.
+    tabulary.errors.InvalidSettings: [server] holds the unknown key 'prot'. It may hold 'port'.
     """
 
     def __init__(self, name: str, content: Mapping[str, Any]) -> None:
@@ -45,12 +45,12 @@ class Section:
         self._known.append(key)
         if key not in self._left:
             if default is ... or required:
-                raise InvalidPlan(f"{self.name} lacks the key {key!r}.")
+                raise InvalidSettings(f"{self.name} lacks the key {key!r}.")
             return default
         value = self._left.pop(key)
         # True is 1 to Python, and to nobody who writes a file.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidPlan(f"{self.name} {key} has the wrong type: {_kind(kind)} is expected.")
+            raise InvalidSettings(f"{self.name} {key} has the wrong type: {_kind(kind)} is expected.")
         return value
 
     def names(self) -> list[str]:
@@ -60,7 +60,7 @@ class Section:
     def done(self) -> None:
         """Refuse a key that nobody has taken."""
         if self._left:
-            raise InvalidPlan(
+            raise InvalidSettings(
                 f"{self.name} holds the unknown key {listed(self._left)}. It may hold {listed(self._known)}."
             )
 
@@ -70,13 +70,13 @@ def read_toml(path: Path, what: str) -> Section:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InvalidPlan(f"there is no {what} {str(path)!r}.") from None
+        raise InvalidSettings(f"there is no {what} {str(path)!r}.") from None
     except (OSError, UnicodeDecodeError):
-        raise InvalidPlan(f"the {what} {str(path)!r} cannot be read as UTF-8 text.") from None
+        raise InvalidSettings(f"the {what} {str(path)!r} cannot be read as UTF-8 text.") from None
     try:
         return Section(path.name, tomllib.loads(text))
     except tomllib.TOMLDecodeError as problem:
-        raise InvalidPlan(f"{path.name} is not valid TOML: {problem}.") from None
+        raise InvalidSettings(f"{path.name} is not valid TOML: {problem}.") from None
 
 
 def read_domain(
@@ -94,7 +94,7 @@ def read_domain(
             take_also(name, entry)
         levels[name], codings[name] = located(entry.name, partial(_attribute, entry))
     if not levels:
-        raise InvalidPlan(
+        raise InvalidSettings(
             f"{attributes.name} names no attribute. Add a table such as {attributes.name[:-1]}.sex] with its levels."
         )
     domain = located(attributes.name, lambda: Domain(levels, zeros))
@@ -107,7 +107,7 @@ def _attribute(entry: Section) -> tuple[Iterable[str | int], Coding]:
     bins = entry.take("bins", list, default=None)
     levels = entry.take("levels", list, default=None)
     if (bins is None) == (levels is None):
-        raise InvalidPlan("an attribute needs either `levels` or `bins`.")
+        raise InvalidSettings("an attribute needs either `levels` or `bins`.")
     coding = Coding(
         column=entry.take("from", str, default=None),
         mapping=entry.take("map", dict, default=None),
@@ -141,7 +141,7 @@ def read_amount(section: Section) -> Privacy:
             return located(section.name, lambda: ApproxDP(epsilon, delta))
         case (True, True, False):
             return located(section.name, lambda: ZCDP(rho))
-    raise InvalidPlan(f"{section.name} needs `epsilon`, `epsilon` and `delta`, or `rho` alone.")
+    raise InvalidSettings(f"{section.name} needs `epsilon`, `epsilon` and `delta`, or `rho` alone.")
 
 
 def located(place: str, build: Callable[[], T]) -> T:
@@ -151,7 +151,8 @@ def located(place: str, build: Callable[[], T]) -> T:
     except TabularyError as problem:
         # A section's own errors name it already.
         said = str(problem)
-        raise type(problem)(said if said.startswith(place) else f"{place}: {said}") from None
+        kind = InvalidSettings if isinstance(problem, InvalidArgument) else type(problem)
+        raise kind(said if said.startswith(place) else f"{place}: {said}") from None
 
 
 def _kind(kind: Any) -> str:

@@ -13,7 +13,7 @@ from tabulary.confidential.reading import files
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.core.domain import Domain
 from tabulary.datasets.published import Dataset
-from tabulary.errors import InvalidColumn, InvalidPlan, InvalidTable, UnknownLevel, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidColumn, InvalidTable, UnknownLevel, UnreadableSource
 from tabulary.release import StagedFolder
 from tabulary.release.manifest import REPORT
 from tabulary.suppress.classical_method.contributions import Contributions
@@ -51,12 +51,12 @@ class Source:
 
     def __post_init__(self) -> None:
         if not self.by:
-            raise InvalidPlan("name the attributes of the table, each with --by. Nothing was read.")
+            raise InvalidArgument("name the attributes of the table, each with --by. Nothing was read.")
         if len(set(self.by)) < len(self.by):
-            raise InvalidPlan("an attribute is named twice with --by. Nothing was read.")
+            raise InvalidArgument("an attribute is named twice with --by. Nothing was read.")
         strangers = [name for name in self.levels if name not in self.by]
         if strangers:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"levels are declared for {strangers[0]!r}, which --by does not name. Nothing was read."
             )
 
@@ -64,7 +64,7 @@ class Source:
         """Return the columns of the attributes and some others, none of which is missing anywhere."""
         wanted = [*self.by, *texts, *amounts]
         if len(set(wanted)) < len(wanted):
-            raise InvalidPlan("one column is named for two things. Nothing was read.")
+            raise InvalidArgument("one column is named for two things. Nothing was read.")
         kind, paths = files.find_files(self.path)
         found = DuckDBReader.of_files(kind, paths).columns([*self.by, *texts], amounts)
         if not found.num_rows:
@@ -152,7 +152,7 @@ def read_persons(source: Source, *, private: str | None, probability: str | None
 def published_groups(dataset: Dataset) -> Groups:
     """Return the groups of a published table whose people and priors are public."""
     if dataset.people is None or dataset.probability is None:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{dataset.name!r} does not say how many people stand in its cells, or their prior. Nothing was released. "
             "hair-eye-gene does."
         )

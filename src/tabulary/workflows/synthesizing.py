@@ -7,7 +7,7 @@ from typing import Any
 from tabulary.confidential.records import Records
 from tabulary.core.privacy import ZCDP, ApproxDP
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
 from tabulary.release import Release
 from tabulary.synth import from_release, graphical, mwem, rap
@@ -53,17 +53,17 @@ def synthesize(
 
 def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Path | None) -> None:
     if checkpoint is not None and method is not Method.rap:
-        raise InvalidPlan("a checkpoint is for the method rap. Nothing was measured.")
+        raise InvalidArgument("a checkpoint is for the method rap. Nothing was measured.")
     if method is Method.release:
         if rounds is not None:
-            raise InvalidPlan("rounds are for rap, mwem and graphical. Nothing was measured.")
+            raise InvalidArgument("rounds are for rap, mwem and graphical. Nothing was measured.")
         if planned.plan.reconstruct not in ("shrink", "least-squares", "lp"):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "rows are made of tables that agree and are not negative, and this plan's may not. Set reconstruct = "
                 "'shrink' in [mechanism] of the plan file, or choose another --method. Nothing was measured."
             )
     elif method is not Method.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{method} adds Gaussian noise, which needs a delta or a rho: set one in [privacy] of the plan file, or "
             "use --method mwem. Nothing was measured."
         )

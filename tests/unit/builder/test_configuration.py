@@ -9,7 +9,7 @@ from tabulary.builder.configuration import read_service_file
 from tabulary.builder.declarations import CellKeyProtection, FixedProtection, InteractiveProtection, Payment
 from tabulary.builder.key_file import create_key, read_key
 from tabulary.builder.service import Limits
-from tabulary.errors import InvalidPlan, PublicError, ServiceError
+from tabulary.errors import InvalidSettings, PublicError, ServiceError
 from tabulary.workflows.answering.answers import Method
 
 SERVICE = """
@@ -142,7 +142,9 @@ def test_the_perturbation_table_of_a_service_never_refuses_a_large_count(read, t
 @pytest.mark.parametrize("text", [SERVICE, CELL_KEYS])
 def test_records_behind_an_address_are_refused_with_the_reason_and_without_a_secret(read, text):
     address = f"postgresql://reader:{PASSWORD}@db/census"
-    with pytest.raises(InvalidPlan, match=r"\[dataset\.\w+\] source .* fingerprint .* Parquet") as refused:
+    with pytest.raises(
+        InvalidSettings, match=r"\[dataset\.\w+\] source .* fingerprint .* Parquet"
+    ) as refused:
         read(re.sub(r"(people|survey)\.csv", address, text))
     assert PASSWORD not in str(refused.value)
     assert "reader" not in str(refused.value)
@@ -225,16 +227,16 @@ def test_what_cannot_be_is_refused_with_file_table_and_key(read, old, new, named
 
 @pytest.mark.parametrize("name", ["a/b", "a b", "..", "é", "x" * 41])
 def test_a_dataset_has_a_name_that_an_address_can_hold(read, name):
-    with pytest.raises(InvalidPlan, match="name of a dataset"):
+    with pytest.raises(InvalidSettings, match="name of a dataset"):
         read(SERVICE.replace("dataset.census", f'dataset."{name}"'))
 
 
 def test_a_file_without_datasets_or_that_is_none_is_refused(read, tmp_path):
-    with pytest.raises(InvalidPlan, match="no dataset"):
+    with pytest.raises(InvalidSettings, match="no dataset"):
         read('[state]\ndatabase = "state.sqlite"\n[dataset]')
-    with pytest.raises(InvalidPlan, match="not valid TOML"):
+    with pytest.raises(InvalidSettings, match="not valid TOML"):
         read("[state")
-    with pytest.raises(InvalidPlan, match="no service file"):
+    with pytest.raises(InvalidSettings, match="no service file"):
         read_service_file(tmp_path / "absent.toml")
 
 
@@ -246,7 +248,7 @@ def test_cell_keys_need_keys_and_a_perturbation_table(read, old):
 
 @pytest.mark.parametrize("rule", ["ones = 2", "zeros = 1"])
 def test_a_rule_of_sparsity_that_cannot_be_is_refused(read, rule):
-    with pytest.raises(InvalidPlan, match=r"\[dataset\.survey\.sparsity\]"):
+    with pytest.raises(InvalidSettings, match=r"\[dataset\.survey\.sparsity\]"):
         read(f"{CELL_KEYS}[dataset.survey.sparsity]\n{rule}")
 
 

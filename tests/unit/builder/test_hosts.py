@@ -9,7 +9,7 @@ from tabulary.builder.app import create_app
 from tabulary.builder.hosts import Hosts
 from tabulary.builder.service import Service
 from tabulary.builder.state import State
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidSettings
 from tests.builders import Caller, service
 
 
@@ -124,5 +124,5 @@ def test_a_service_answers_to_the_names_that_it_was_given(tmp_path):
     "name", ["*", "*.example", "https://tables.example", "tables.example/", "::1", "", 7]
 )
 def test_what_is_no_name_is_refused(name):
-    with pytest.raises(InvalidPlan, match="hosts holds names such as"):
+    with pytest.raises(InvalidSettings, match="hosts holds names such as"):
         Hosts((name,))

@@ -6,7 +6,7 @@ import tabulary as tb
 from tabulary.builder.configuration import read_service_file
 from tabulary.builder.opening import initialise, open_service
 from tabulary.builder.state import State
-from tabulary.errors import InvalidPlan, LedgerBehind, LedgerError, ServiceError
+from tabulary.errors import InvalidSettings, LedgerBehind, LedgerError, ServiceError
 from tabulary.ledger.account import Account
 from tests.ledgers import restored
 
@@ -218,5 +218,5 @@ def test_the_witness_of_a_service_holds_each_debit(write, tmp_path):
 def test_a_witness_goes_with_a_ledger(tmp_path, write):
     text = SERVICE.format(state="state.sqlite", ledger="x", witness='witness = "heads.txt"')
     (tmp_path / "service.toml").write_text(text.replace('database = "x"\n', ""))
-    with pytest.raises(InvalidPlan, match=r"\[ledger\] lacks the key 'database'"):
+    with pytest.raises(InvalidSettings, match=r"\[ledger\] lacks the key 'database'"):
         read_service_file(tmp_path / "service.toml")

@@ -7,7 +7,7 @@ import pytest
 from tabulary.builder.app import create_app
 from tabulary.builder.configuration import read_service_file
 from tabulary.builder.service import Variable
-from tabulary.errors import InvalidPlan, ServiceError
+from tabulary.errors import InvalidSettings, ServiceError
 from tests.builders import Caller, service
 
 
@@ -49,7 +49,7 @@ def test_a_service_file_gives_levels_their_labels(tmp_path):
     ],
 )
 def test_labels_of_no_level_and_labels_that_tell_nothing_apart_are_refused(tmp_path, names, said):
-    with pytest.raises(InvalidPlan, match=said):
+    with pytest.raises(InvalidSettings, match=said):
         declared(tmp_path, names)
 
 

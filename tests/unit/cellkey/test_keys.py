@@ -10,7 +10,7 @@ from scipy import stats
 
 from tabulary.cellkey import RecordKeys, record_keys
 from tabulary.cellkey.keys import coinciding_pairs, is_beyond_chance
-from tabulary.errors import InvalidNoise, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidNoise
 from tests.entropy import ScriptedEntropy, SeededEntropy
 
 
@@ -40,7 +40,7 @@ def test_the_widest_keys_fit():
 
 @pytest.mark.parametrize("count", [-1, 1.0, True, "3"])
 def test_a_number_of_keys_to_draw_is_a_whole_number(count):
-    with pytest.raises(InvalidPlan, match="the number of record keys is a whole number"):
+    with pytest.raises(InvalidArgument, match="the number of record keys is a whole number"):
         record_keys(count, 256)
 
 
@@ -48,14 +48,14 @@ def test_record_keys_are_whole_with_a_modulus_or_decimal_with_digits():
     assert RecordKeys(modulus=4096).column == "record_key"
     assert RecordKeys(digits=10).modulus == 10**10
     for wrong in ({}, {"modulus": 256, "digits": 3}):
-        with pytest.raises(InvalidPlan, match="a modulus, if they are whole numbers, or digits"):
+        with pytest.raises(InvalidArgument, match="a modulus, if they are whole numbers, or digits"):
             RecordKeys(**wrong)
     for digits in (0, 16, True):
-        with pytest.raises(InvalidPlan, match="1 to 15 digits"):
+        with pytest.raises(InvalidArgument, match="1 to 15 digits"):
             RecordKeys(digits=digits)
     with pytest.raises(InvalidNoise, match=r"2 to 2\*\*62 keys"):
         RecordKeys(modulus=1)
-    with pytest.raises(InvalidPlan, match="the column of the record keys"):
+    with pytest.raises(InvalidArgument, match="the column of the record keys"):
         RecordKeys("", modulus=256)
 
 

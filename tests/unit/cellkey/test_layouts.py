@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tabulary.cellkey import PTable
-from tabulary.errors import InvalidNoise, InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidNoise, UnreadableSource
 from tests.unit.cellkey.ptables import ptables
 
 LONG = "pcv,ckey,pvalue\n1,0,-1\n1,1,0\n2,0,1\n2,1,0\n"
@@ -181,11 +181,11 @@ def test_a_number_of_keys_is_for_intervals_alone(written):
 
 def test_what_a_layout_cannot_hold_is_not_written(tmp_path):
     law = [{0: 1}, {-1: "1/2", 1: "1/2"}]
-    with pytest.raises(InvalidPlan, match="no decimals"):
+    with pytest.raises(InvalidArgument, match="no decimals"):
         PTable.from_rows(law, modulus=30).to_csv(tmp_path / "p.csv", layout="intervals")
-    with pytest.raises(InvalidPlan, match='layout="intervals"'):
+    with pytest.raises(InvalidArgument, match='layout="intervals"'):
         PTable.from_rows(law, modulus=10**9).to_csv(tmp_path / "p.csv")
-    with pytest.raises(InvalidPlan, match="layout"):
+    with pytest.raises(InvalidArgument, match="layout"):
         PTable.from_rows(law, modulus=30).to_csv(tmp_path / "p.csv", layout="abs")
     assert not (tmp_path / "p.csv").exists()
 

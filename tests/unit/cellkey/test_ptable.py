@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tabulary.cellkey import PTable
 from tabulary.cellkey.design import exact_law, key_shares
 from tabulary.cellkey.runs import Runs
-from tabulary.errors import ConfidentialError, InvalidNoise, InvalidPlan
+from tabulary.errors import ConfidentialError, InvalidArgument, InvalidNoise
 from tests.unit.cellkey.ptables import ptables
 
 
@@ -70,7 +70,7 @@ def test_rows_501_to_750_repeat_as_the_ons_reuses_them(count):
     "above", ["first", ("repeat", 0), ("repeat", 3), ("repeat", "1"), None, ("again", 1)]
 )
 def test_what_a_large_count_does_is_one_of_three_things(above):
-    with pytest.raises(InvalidPlan, match="above"):
+    with pytest.raises(InvalidArgument, match="above"):
         PTable.from_array([[0, 0], [0, 0]], above=above)
 
 
@@ -155,9 +155,9 @@ def test_a_law_is_laid_on_the_keys_of_any_size():
 def test_a_key_or_a_row_outside_the_table_is_refused():
     ptable = PTable.from_array([[0, 0]])
     for count, key, what in ((1, 2, "ckey"), (1, -1, "ckey"), (-1, 0, "pcv")):
-        with pytest.raises(InvalidPlan, match=f"a {what} of this ptable lies between 0 and 1"):
+        with pytest.raises(InvalidArgument, match=f"a {what} of this ptable lies between 0 and 1"):
             ptable.pvalue(count, key)
-    with pytest.raises(InvalidPlan, match="rows 1 to 1"):
+    with pytest.raises(InvalidArgument, match="rows 1 to 1"):
         ptable.probabilities(0)
 
 

@@ -17,7 +17,7 @@ from tabulary.cellkey.reading import Digits, encoded, encoded_table
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidColumn, InvalidPlan, TooManyCells, UnknownLevel, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidColumn, TooManyCells, UnknownLevel, UnreadableSource
 from tests.entropy import SeededEntropy
 
 DOMAIN = Domain({"sex": ["F", "M"], "age": ["0", "1", "2"]})
@@ -270,11 +270,11 @@ def test_records_show_their_domain_and_cannot_be_copied_or_pickled():
 
 
 def test_a_wrong_request_is_refused():
-    with pytest.raises(InvalidPlan, match="RecordKeys"):
+    with pytest.raises(InvalidArgument, match="RecordKeys"):
         KeyedRecords.from_frame(people_frame(), DOMAIN, keys=256)
-    with pytest.raises(InvalidPlan, match="colour"):
+    with pytest.raises(InvalidArgument, match="colour"):
         KeyedRecords.from_frame(people_frame(), DOMAIN, {"colour": Coding()}, keys=RecordKeys(modulus=256))
-    with pytest.raises(InvalidPlan, match="delimiter"):
+    with pytest.raises(InvalidArgument, match="delimiter"):
         KeyedRecords.from_file("people.csv", DOMAIN, keys=RecordKeys(modulus=256), delimiter="ab")
     with pytest.raises(UnreadableSource, match="a frame is one of"):
         KeyedRecords.from_frame([1, 2], DOMAIN, keys=RecordKeys(modulus=256))

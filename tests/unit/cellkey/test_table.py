@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, RecordKeys, perturb, record_keys
 from tabulary.cellkey.table import described_keys
 from tabulary.core.domain import Domain
-from tabulary.errors import ConfidentialError, InvalidDomain, InvalidPlan, InvalidTable
+from tabulary.errors import ConfidentialError, InvalidArgument, InvalidDomain, InvalidTable
 from tests.entropy import SeededEntropy
 from tests.unit.cellkey.ptables import wide_ptable
 
@@ -162,7 +162,7 @@ def test_an_impossible_cell_stays_zero_even_where_zeros_are_perturbed():
 @pytest.mark.parametrize("secret", [None, b"short", "text of more than 16 letters"])
 def test_zeros_are_perturbed_with_a_secret_or_not_at_all(secret):
     with read(some_records()) as records:
-        with pytest.raises(InvalidPlan, match="secret"):
+        with pytest.raises(InvalidArgument, match="secret"):
             perturb(records, ["sex"], wide_ptable(256, first=0), secret=secret)
         perturb(records, ["sex"], wide_ptable(256), secret=None)
 
@@ -180,7 +180,7 @@ def test_counts_below_the_minimum_are_not_published():
     assert not published.counts.data[low].any()
     assert published.counts.tolist() == np.where(low, None, np.asarray(open_table.counts)).tolist()
     for minimum in (-1, 1.5, True, "10"):
-        with pytest.raises(InvalidPlan, match="smallest count"):
+        with pytest.raises(InvalidArgument, match="smallest count"):
             perturb(records, ["sex"], wide_ptable(256), minimum=minimum)
 
 
@@ -196,7 +196,10 @@ def test_a_count_above_the_last_row_is_refused_without_the_count_or_the_cell():
 
 
 def test_keys_and_ptable_must_have_the_same_modulus():
-    with read(some_records()) as records, pytest.raises(InvalidPlan, match="256 keys and the ptable 4096"):
+    with (
+        read(some_records()) as records,
+        pytest.raises(InvalidArgument, match="256 keys and the ptable 4096"),
+    ):
         perturb(records, ["sex"], wide_ptable(4096))
 
 
@@ -204,7 +207,7 @@ def test_a_margin_that_is_not_there_is_refused():
     with read(some_records()) as records:
         with pytest.raises(InvalidDomain, match="no attribute 'colour'"):
             perturb(records, ["colour"], wide_ptable(256))
-        with pytest.raises(InvalidPlan, match="KeyedRecords"):
+        with pytest.raises(InvalidArgument, match="KeyedRecords"):
             perturb(some_records(), ["sex"], wide_ptable(256))
 
 

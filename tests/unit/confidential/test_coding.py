@@ -14,7 +14,7 @@ import pytest
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidDomain, InvalidPlan, UnknownLevel
+from tabulary.errors import InvalidArgument, InvalidDomain, UnknownLevel
 
 
 def counted(values: Any, levels: list[Any], coding: Coding | None = None) -> list[int]:
@@ -180,7 +180,7 @@ def test_codes_are_wide_enough_for_the_levels(levels: int, text: bool) -> None:
     ],
 )
 def test_a_coding_that_cannot_be_is_refused(options: dict[str, Any], word: str) -> None:
-    with pytest.raises(InvalidPlan, match=word):
+    with pytest.raises(InvalidArgument, match=word):
         Coding(**options)
 
 
@@ -195,10 +195,10 @@ def test_bins_must_rise() -> None:
         (Coding(mapping={"1": "X"}), InvalidDomain, "no level 'X'"),
         (Coding(bins=[0, 20]), InvalidDomain, "no level '0-19'"),
         (Coding(unknown="level:none"), InvalidDomain, "no level 'none'"),
-        (Coding(mapping={None: "F"}), InvalidPlan, "not None"),
-        (Coding(mapping={math.nan: "F"}), InvalidPlan, "not nan"),
-        (Coding(mapping={"": "F"}), InvalidPlan, "empty text"),
-        (Coding(mapping={"3": "F", 3: "M"}), InvalidPlan, "'3' two levels"),
+        (Coding(mapping={None: "F"}), InvalidArgument, "not None"),
+        (Coding(mapping={math.nan: "F"}), InvalidArgument, "not nan"),
+        (Coding(mapping={"": "F"}), InvalidArgument, "empty text"),
+        (Coding(mapping={"3": "F", 3: "M"}), InvalidArgument, "'3' two levels"),
     ],
 )
 def test_a_coding_that_does_not_fit_the_domain_is_refused(
@@ -210,9 +210,9 @@ def test_a_coding_that_does_not_fit_the_domain_is_refused(
 
 def test_codings_are_given_for_attributes_of_the_domain() -> None:
     table, domain = pa.table({"a": ["x"]}), Domain({"a": ["x"]})
-    with pytest.raises(InvalidPlan, match="'b', which the domain does not have"):
+    with pytest.raises(InvalidArgument, match="'b', which the domain does not have"):
         Records.from_arrow(table, domain, {"b": Coding()})
-    with pytest.raises(InvalidPlan, match="is a Coding, not dict"):
+    with pytest.raises(InvalidArgument, match="is a Coding, not dict"):
         Records.from_arrow(table, domain, {"a": {"unknown": "drop"}})
 
 

@@ -24,9 +24,9 @@ from tabulary.core.workload import Workload
 from tabulary.errors import (
     ConfidentialError,
     ImpossibleRecord,
+    InvalidArgument,
     InvalidColumn,
     InvalidDomain,
-    InvalidPlan,
     InvalidWorkload,
     TooManyCells,
     UnknownLevel,
@@ -326,7 +326,7 @@ def test_a_source_of_another_kind_is_refused(source: Callable[..., Records]) -> 
 
 
 def test_a_delimiter_of_two_characters_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidPlan, match="one character"):
+    with pytest.raises(InvalidArgument, match="one character"):
         Records.from_csv(csv_file(tmp_path, csv_text(ROWS)), DOMAIN, delimiter="||")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tabulary as tb
 from tabulary.confidential import sources
 from tabulary.confidential.sources import Source
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidAddress
 
 DOMAIN = tb.Domain({"sex": ["F", "M"]})
 SECRET = "open-sesame"
@@ -76,7 +76,7 @@ def test_a_password_from_the_environment_arrives_as_it_is(password):
 def test_a_variable_is_looked_up_when_the_source_is_opened_and_not_before(asked, monkeypatch):
     monkeypatch.delenv("CENSUS_PASSWORD", raising=False)
     source = Source("postgresql://reader:${CENSUS_PASSWORD}@db/census", "people")
-    with pytest.raises(InvalidPlan, match=r"names 'CENSUS_PASSWORD', which the environment does not hold"):
+    with pytest.raises(InvalidAddress, match=r"names 'CENSUS_PASSWORD', which the environment does not hold"):
         source.open(DOMAIN)
     assert not asked
     monkeypatch.setenv("CENSUS_PASSWORD", "")
@@ -112,7 +112,7 @@ def test_what_a_source_prints_has_no_user_no_password_and_no_options(monkeypatch
     ],
 )
 def test_what_cannot_be_is_refused_without_a_secret(tmp_path, place, table, engine, said):
-    with pytest.raises(InvalidPlan, match=re.escape(said)) as refused:
+    with pytest.raises(InvalidAddress, match=re.escape(said)) as refused:
         Source.read(tmp_path, place, table, engine)
     assert "Nothing was read." in str(refused.value)
     whole = "".join(traceback.format_exception_only(refused.value))
@@ -121,7 +121,7 @@ def test_what_cannot_be_is_refused_without_a_secret(tmp_path, place, table, engi
 
 
 def test_an_address_does_not_take_another_engine():
-    with pytest.raises(InvalidPlan, match="is for files"):
+    with pytest.raises(InvalidAddress, match="is for files"):
         Source("spark://host:7077", "people").counted_by("duckdb")
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally_cache import TallyCache
+from tabulary.core.cache import ENTRY_BYTES, Cache
 from tabulary.core.domain import Domain
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidDomain, UnreadableSource
@@ -43,13 +44,13 @@ def counting(records, monkeypatch):
     return walks
 
 
-@given(asked=st.lists(st.sampled_from(EVERY), min_size=1, max_size=12), room=st.integers(0, 400))
+@given(asked=st.lists(st.sampled_from(EVERY), min_size=1, max_size=12), room=st.integers(0, 8 * ENTRY_BYTES))
 @settings(max_examples=40)
 def test_whatever_was_asked_before_and_whatever_fits_the_counts_are_those_of_the_records(
     records, asked, room
 ):
     exact = records.tally(EVERY)
-    tallies = TallyCache(records, memory_bytes=room)
+    tallies = TallyCache(records, Cache(room))
     tallies.prepare(asked[:3])
     for margin in asked:
         assert (tallies.exact(margin) == exact.exact(margin)).all()
@@ -84,13 +85,27 @@ def test_many_margins_are_counted_in_one_walk(records, counting):
 
 
 def test_no_more_is_prepared_than_there_is_room_for(records, counting):
-    tallies = TallyCache(records, memory_bytes=8 * (6 + 8))
+    cache = Cache(2 * (8 * (6 + 8) + 2 * ENTRY_BYTES))
+    tallies = TallyCache(records, cache)
     tallies.prepare([("a", "b"), ("a", "c"), ("b", "c")])
     assert counting == [[("a", "b"), ("a", "c")]]
-    # Counted when it is asked for, and in the place of the others.
+    assert cache.held_bytes == cache.most_bytes // 2
+    # Counted when it is asked for.
     assert tallies.exact(("b", "c")).sum() == PEOPLE
-    assert tallies.exact(("a", "b")).sum() == PEOPLE
-    assert counting[1:] == [[("b", "c")], [("a", "b")]]
+    assert counting[1:] == [[("b", "c")]]
+
+
+def test_two_datasets_in_one_cache_share_its_limit_and_never_a_count(records, counting):
+    cache = Cache(8 * 24 + 2 * ENTRY_BYTES)
+    people = pa.table({"a": ["x"], "b": ["z"], "c": ["p"]})
+    with Records.from_arrow(people, DOMAIN) as one_person:
+        first, second = TallyCache(records, cache), TallyCache(one_person, cache)
+        for margin in EVERY:
+            assert (first.exact(margin).sum(), second.exact(margin).sum()) == (PEOPLE, 1)
+            assert cache.held_bytes <= cache.most_bytes
+    first.close()
+    second.close()
+    assert cache.held_bytes == 0
 
 
 def test_it_shows_no_count_and_is_never_copied(records):

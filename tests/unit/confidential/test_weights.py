@@ -37,10 +37,11 @@ from tabulary.core.table import Table
 from tabulary.errors import (
     ConfidentialError,
     ImpossibleRecord,
+    InvalidArgument,
     InvalidColumn,
-    InvalidPlan,
     UnknownLevel,
     UnreadableSource,
+    WeightedRecords,
     WeightsClipped,
 )
 from tabulary.mechanisms import measure
@@ -94,7 +95,7 @@ def test_weights_are_exact_equal_and_frozen() -> None:
 
 @pytest.mark.parametrize("column", ["", None, 3])
 def test_a_column_of_weights_is_named_by_text(column: Any) -> None:
-    with pytest.raises(InvalidPlan, match="named by text"):
+    with pytest.raises(InvalidArgument, match="named by text"):
         Weights(column, 1, unit=1)
 
 
@@ -102,24 +103,24 @@ def test_a_column_of_weights_is_named_by_text(column: Any) -> None:
     "number", [0, -1, "0", "x", None, True, float("nan"), float("inf"), "1e-200", "1e200"]
 )
 def test_a_maximum_and_a_unit_are_positive_numbers(number: Any) -> None:
-    with pytest.raises(InvalidPlan, match="the maximum weight"):
+    with pytest.raises(InvalidArgument, match="the maximum weight"):
         Weights("w", number, unit=1)
-    with pytest.raises(InvalidPlan, match="the unit of the weights"):
+    with pytest.raises(InvalidArgument, match="the unit of the weights"):
         Weights("w", 1, unit=number)
 
 
 def test_a_maximum_that_is_no_whole_number_of_units_is_refused_and_the_next_one_named() -> None:
     with pytest.raises(
-        InvalidPlan, match=r"10 is no whole number of units of 0\.3.* or a maximum of 10\.2\."
+        InvalidArgument, match=r"10 is no whole number of units of 0\.3.* or a maximum of 10\.2\."
     ):
         Weights("w", 10, unit="0.3")
-    with pytest.raises(InvalidPlan, match="no whole number"):
+    with pytest.raises(InvalidArgument, match="no whole number"):
         Weights("w", 1, unit=2)
 
 
 def test_a_unit_so_small_that_units_are_thousands_of_millions_is_refused() -> None:
     assert Weights("w", 1, unit=1e-9).sensitivity == 10**9
-    with pytest.raises(InvalidPlan, match="Choose a larger unit"):
+    with pytest.raises(InvalidArgument, match="Choose a larger unit"):
         Weights("w", 1.1, unit=1e-9)
 
 
@@ -412,7 +413,7 @@ def test_records_without_weights_have_none() -> None:
 @every_source
 @pytest.mark.parametrize("weights", ["w", 50, ("w", 50), Weights])
 def test_what_is_no_weights_is_refused(source: Source, weights: Any) -> None:
-    with pytest.raises(InvalidPlan, match=r"given as Weights\(.*Nothing was read"):
+    with pytest.raises(InvalidArgument, match=r"given as Weights\(.*Nothing was read"):
         source(SURVEY, DOMAIN, weights=weights)
 
 
@@ -652,5 +653,5 @@ def test_no_mechanism_measures_a_weighted_tally():
     domain = Domain({"sex": ["F", "M"]})
     planned = plan(domain, "[sex]", privacy=PureDP(1))
     tally = Tally(domain, {("sex",): np.array([5, 7])}, weights=Weights("w", 50, unit=1))
-    with pytest.raises(InvalidPlan, match="adds up weights"):
+    with pytest.raises(WeightedRecords, match="counts every record as one"):
         measure(tally, planned, ExactSampler())

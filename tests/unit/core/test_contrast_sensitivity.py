@@ -13,7 +13,7 @@ from tabulary.core import contrast_sensitivity as module
 from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tests.unit.core.small_domains import domains, margins_of, near, possible_cells
 
 relations = st.sampled_from(["add-remove", "replace", "dropping"])
@@ -119,7 +119,7 @@ def test_scales_of_many_digits_are_rounded_to_the_safe_side_and_hardly(domain, d
 
 @pytest.mark.parametrize("scales", [[], [Fraction(0)], [Fraction(-1)], [Fraction(1)] * 2])
 def test_scales_that_do_not_fit_are_refused(scales):
-    with pytest.raises(InvalidPlan, match="scales"):
+    with pytest.raises(InvalidArgument, match="scales"):
         contrast_sensitivity(Domain({"A": "01"}), [("A",)], Neighbours("replace"), scales=scales)
 
 

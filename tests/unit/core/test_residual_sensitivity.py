@@ -15,7 +15,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.residual_sensitivity import residual_sensitivity
 from tabulary.core.residuals import residual_values
 from tabulary.core.sensitivity import margin_sensitivity
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tests.unit.core.small_domains import counted, domains, near, possible_cells
 
 relations = st.sampled_from(["add-remove", "replace", "dropping"])
@@ -217,12 +217,12 @@ def test_thousands_of_parts_of_a_hundred_attributes_take_seconds(relation):
 
 @pytest.mark.parametrize("scales", [[], [Fraction(0)], [Fraction(-1)], [Fraction(1)] * 2])
 def test_scales_that_do_not_fit_are_refused(scales):
-    with pytest.raises(InvalidPlan, match="scales"):
+    with pytest.raises(InvalidArgument, match="scales"):
         residual_sensitivity(Domain({"A": "01"}), [(("A",), ())], Neighbours("replace"), scales=scales)
 
 
 def test_centring_an_attribute_outside_the_margin_is_refused():
-    with pytest.raises(InvalidPlan, match="centres 'B'"):
+    with pytest.raises(InvalidArgument, match="centres 'B'"):
         residual_sensitivity(Domain({"A": "01", "B": "01"}), [(("A",), ("B",))], Neighbours())
 
 

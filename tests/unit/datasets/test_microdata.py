@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tabulary.datasets import MAX_PEOPLE, microdata, people, people_domain
 from tabulary.datasets.microdata import alias_table
 from tabulary.datasets.population import joint_probability
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_path_may_be_text(tmp_path):
 def test_an_existing_file_is_left_as_it_is(tmp_path):
     path = tmp_path / "people.parquet"
     path.write_text("mine")
-    with pytest.raises(InvalidPlan, match="already there"):
+    with pytest.raises(InvalidArgument, match="already there"):
         people(10, path=path)
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
@@ -117,7 +117,7 @@ def test_an_existing_file_is_left_as_it_is(tmp_path):
 
 def test_a_file_that_appears_while_writing_is_left_as_it_is(tmp_path):
     path = tmp_path / "people.parquet"
-    with pytest.raises(InvalidPlan, match="already there"):
+    with pytest.raises(InvalidArgument, match="already there"):
         people(10, path=path, progress=lambda *_: path.write_text("mine"))
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
@@ -134,20 +134,20 @@ def test_an_interrupted_file_never_appears(tmp_path, small_chunks):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(InvalidPlan, match="no folder"):
+    with pytest.raises(InvalidArgument, match="no folder"):
         people(10, path=tmp_path / "nowhere" / "people.parquet")
 
 
 @pytest.mark.parametrize("n", [0, -1, MAX_PEOPLE + 1, 1.5, "10", None, True])
 def test_a_number_of_records_that_cannot_be_is_refused(n, tmp_path):
-    with pytest.raises(InvalidPlan, match="from 1 to 100,000,000"):
+    with pytest.raises(InvalidArgument, match="from 1 to 100,000,000"):
         people(n, path=tmp_path / "people.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 0.5, "x", None, False])
 def test_a_seed_that_cannot_be_is_refused(seed):
-    with pytest.raises(InvalidPlan, match="the seed must be a whole number"):
+    with pytest.raises(InvalidArgument, match="the seed must be a whole number"):
         people(10, seed=seed)
 
 

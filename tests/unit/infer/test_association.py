@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import tabulary as tb
-from tabulary.errors import InvalidDomain, InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidDomain, InvalidNoise, InvalidTable
 from tabulary.infer.association import chi_squared, cramers_v, odds_ratio, rate
 from tabulary.infer.intervals import interval
 from tabulary.infer.noise import CorrelatedNoise
@@ -164,7 +164,7 @@ def test_tables_that_are_not_two_way_are_refused():
         cramers_v(table_of([[1, -1], [2, 3]]))
     with pytest.raises(InvalidTable, match="minimum=0"):
         chi_squared(table_of([[1, -1], [2, 3]]))
-    with pytest.raises(InvalidPlan, match="'records'"):
+    with pytest.raises(InvalidArgument, match="'records'"):
         cramers_v(DENSE, noise=SMALL, target="people")
 
 

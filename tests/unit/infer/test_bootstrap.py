@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.infer import CorrelatedNoise, IndependentNoise, independence
 from tabulary.infer.bootstrap import drawn_release, poisson_counts
 from tabulary.noise import DiscreteLaplace
@@ -54,7 +54,7 @@ def test_progress_is_told_after_every_repetition():
 
 @pytest.mark.parametrize("repetitions", [0, -1, 1.5, True])
 def test_repetitions_are_a_positive_whole_number(repetitions):
-    with pytest.raises(InvalidPlan, match="repetitions"):
+    with pytest.raises(InvalidArgument, match="repetitions"):
         bootstrap(repetitions)
 
 

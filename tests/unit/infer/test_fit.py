@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.infer import CorrelatedNoise, IndependentNoise, goodness_of_fit
 from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail
@@ -235,9 +235,9 @@ def test_counts_that_the_noise_cannot_make_of_the_total_are_refused():
 
 
 def test_an_unknown_method_and_noise_that_cells_share_are_refused():
-    with pytest.raises(InvalidPlan, match="not 'bayes'"):
+    with pytest.raises(InvalidArgument, match="not 'bayes'"):
         goodness_of_fit(5, 10, 0.5, method="bayes")
-    with pytest.raises(InvalidPlan, match="one count"):
+    with pytest.raises(InvalidArgument, match="one count"):
         goodness_of_fit([5, 5], 10, [0.5, 0.5], method="exact")
     with pytest.raises(InvalidNoise, match="by itself"):
         goodness_of_fit([5, 5], 10, [0.5, 0.5], CorrelatedNoise(np.eye(2), (2,)))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import tabulary as tb
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.infer import CorrelatedNoise, IndependentNoise, TestResult, independence
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.independence import two_way_design
@@ -295,7 +295,7 @@ def test_a_table_without_a_word_on_its_noise_is_refused():
     ],
 )
 def test_an_unknown_option_is_refused(options, reason):
-    with pytest.raises(InvalidPlan, match=reason):
+    with pytest.raises(InvalidArgument, match=reason):
         independence(table_of([[1, 2], [3, 4]]), noise=DiscreteLaplace(1), **options)
 
 

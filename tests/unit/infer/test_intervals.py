@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import tabulary as tb
-from tabulary.errors import InvalidDomain, InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidDomain, InvalidNoise, InvalidTable
 from tabulary.infer.intervals import Interval, interval, intervals
 from tabulary.infer.noise import CorrelatedNoise
 from tabulary.infer.poisson import poisson_interval
@@ -333,9 +333,9 @@ def test_impossible_cells_are_known_to_be_empty():
 @pytest.mark.parametrize(
     ("given_options", "error", "words"),
     [
-        ({"of": {"sex": "F"}, "target": "everyone"}, InvalidPlan, "'records'"),
+        ({"of": {"sex": "F"}, "target": "everyone"}, InvalidArgument, "'records'"),
         ({"of": {"sex": "F"}, "confidence": 1.0}, InvalidNoise, "strictly between 0 and 1"),
-        ({"of": {"sex": "F"}, "minus": {"sex": "M"}, "per": {}}, InvalidPlan, "not of both"),
+        ({"of": {"sex": "F"}, "minus": {"sex": "M"}, "per": {}}, InvalidArgument, "not of both"),
         ({"of": {"sex": "X"}}, InvalidDomain, "no level 'X'"),
         ({"of": {"height": "F"}}, InvalidDomain, "no attribute 'height'"),
         ({"of": [1, 2]}, InvalidTable, "one finite weight for each cell"),
@@ -356,7 +356,7 @@ def test_a_table_without_its_noise_is_refused():
 
 
 def test_tables_of_intervals_refuse_what_they_do_not_have():
-    with pytest.raises(InvalidPlan, match="Name them in `margin` too"):
+    with pytest.raises(InvalidArgument, match="Name them in `margin` too"):
         intervals(TABLE, ["age"], per=["sex"], noise=LAPLACE)
     with pytest.raises(InvalidTable, match="has 2 labels"):
         intervals(TABLE, noise=LAPLACE)["F"]

@@ -10,7 +10,7 @@ from statsmodels.tools.sm_exceptions import PerfectSeparationWarning, SingularMa
 
 import tabulary as tb
 from tabulary import Domain, Table, datasets
-from tabulary.errors import InvalidPlan, InvalidWorkload, NotCertified
+from tabulary.errors import InvalidArgument, InvalidWorkload, NotCertified
 from tabulary.infer import fitting, loglinear
 from tabulary.infer.models import LogLinearModel
 
@@ -156,7 +156,7 @@ def test_the_model_without_attributes_spreads_people_evenly():
 
 def test_wrong_requests_are_refused_before_anything_is_fitted():
     table = Table(Domain({"A": "xy", "B": "xy"}), [[1, 2], [3, 4]])
-    with pytest.raises(InvalidPlan, match="Nothing was fitted"):
+    with pytest.raises(InvalidArgument, match="Nothing was fitted"):
         loglinear(table, "[A][B]", method="exact")
     with pytest.raises(InvalidWorkload, match="no attribute 'C'"):
         loglinear(table, "[A][C]")

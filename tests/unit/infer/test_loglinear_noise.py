@@ -4,7 +4,7 @@ from scipy.optimize import minimize
 
 import tabulary as tb
 from tabulary import Domain, Table, datasets, perturb
-from tabulary.errors import InvalidNoise, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidNoise
 from tabulary.infer import CorrelatedNoise, IndependentNoise, independence, loglinear
 from tabulary.infer.likelihood import NoisyCells
 from tabulary.infer.models import LogLinearModel
@@ -175,7 +175,7 @@ def test_a_table_that_states_no_noise_is_refused_where_noise_is_needed():
     table = noisy(means_of(60), DiscreteLaplace(3), 6)
     with pytest.raises(InvalidNoise, match="says nothing of its noise"):
         loglinear(table, MODEL, method="noise-aware")
-    with pytest.raises(InvalidPlan, match="repetitions"):
+    with pytest.raises(InvalidArgument, match="repetitions"):
         loglinear(table, MODEL, method="bootstrap", noise=DiscreteLaplace(3), repetitions=0)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tabulary import Domain, Table, datasets
-from tabulary.errors import InvalidNoise, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidNoise
 from tabulary.infer import loglinear, search
 from tabulary.infer.models import LogLinearModel
 from tabulary.noise import DiscreteLaplace
@@ -100,7 +100,7 @@ def test_a_given_noise_makes_the_search_of_a_plain_table_aware():
 
 @pytest.mark.parametrize("alpha", [0, 1, -1, 2, True, "0.05", float("nan")])
 def test_a_level_that_is_none_is_refused(alpha):
-    with pytest.raises(InvalidPlan, match="Nothing was searched"):
+    with pytest.raises(InvalidArgument, match="Nothing was searched"):
         search(datasets.load("hair-eye-gene"), alpha=alpha)
 
 

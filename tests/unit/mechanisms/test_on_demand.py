@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import tabulary as tb
 from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.core.cache import Cache
+from tabulary.errors import DifferentDomains, InvalidPlan, InvalidTable, WeightedRecords
 from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.mechanisms.on_demand import MeasuredOnDemand, noise_check, part_name
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, RoundedGaussian
@@ -154,18 +155,18 @@ def test_no_two_parts_draw_from_the_same_words(one, other):
 
 @given(
     st.lists(st.integers(0, len(PLAN.measured) - 1), min_size=1, max_size=20),
-    st.sampled_from([0, 40, 1 << 20]),
+    st.sampled_from([0, 1000, 1 << 20]),
 )
 @settings(max_examples=20)
 def test_neither_the_order_of_asking_nor_what_is_kept_changes_a_value(asked, cached):
     known = on_demand(PLAN, COUNTS).measurement().values
-    other = on_demand(PLAN, COUNTS, cached_bytes=cached)
+    other = on_demand(PLAN, COUNTS, cache=Cache(cached))
     assert all((other.values(p) == known[p]).all() for p in asked)
 
 
 def test_threads_that_ask_together_get_the_same_values():
     known = on_demand(PLAN, COUNTS).measurement().values
-    shared = on_demand(PLAN, COUNTS, cached_bytes=100)
+    shared = on_demand(PLAN, COUNTS, cache=Cache(1000))
     with ThreadPoolExecutor(8) as pool:
         positions = list(range(len(PLAN.measured))) * 6
         assert all(
@@ -184,9 +185,9 @@ def test_another_key_has_other_noise():
 def test_what_the_plan_does_not_measure_is_refused():
     plan = planned(Universe(DOMAIN, order=2))
     table = tb.Table(DOMAIN, np.zeros(DOMAIN.shape, dtype=int))
-    with pytest.raises(InvalidPlan, match="have weights"):
+    with pytest.raises(WeightedRecords, match="survey weights"):
         MeasuredOnDemand(TableTallies(table, Weights("w", 5, unit=1)), plan, KEY)
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         MeasuredOnDemand(TableTallies(table.project("a", "b")), plan, KEY)
     many = np.zeros(DOMAIN.shape, dtype=int)
     many[0, 0, 0] = 2**59

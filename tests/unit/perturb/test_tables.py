@@ -9,8 +9,9 @@ import pytest
 
 import tabulary as tb
 from tabulary.errors import (
+    DifferentDomains,
+    InvalidArgument,
     InvalidNoise,
-    InvalidPlan,
     InvalidPrivacy,
     InvalidTable,
     InvalidWorkload,
@@ -208,7 +209,7 @@ def test_the_data_may_be_every_table_by_itself():
 
 def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
     tables = Tables(PEOPLE, LIST, epsilon=1)
-    with pytest.raises(InvalidTable, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         tables.apply(tb.datasets.load("rochdale"))
     for counts in (COUNTS + 0.5, COUNTS - 1):
         with pytest.raises(InvalidTable, match="whole numbers, none of them negative"):
@@ -218,34 +219,39 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
 @pytest.mark.parametrize(
     ("work", "options", "error", "reason"),
     [
-        (LIST, {}, InvalidPlan, "as epsilon, for the whole list, or as epsilons"),
-        (LIST, {"epsilon": 1, "epsilons": {}}, InvalidPlan, "as epsilon, for the whole list, or as epsilons"),
+        (LIST, {}, InvalidArgument, "as epsilon, for the whole list, or as epsilons"),
+        (
+            LIST,
+            {"epsilon": 1, "epsilons": {}},
+            InvalidArgument,
+            "as epsilon, for the whole list, or as epsilons",
+        ),
         (LIST, {"epsilon": 0}, InvalidPrivacy, "epsilon must be positive"),
-        (LIST, {"epsilons": {"job": 1}}, InvalidPlan, "no ε is given for"),
-        ("[job]", {"epsilons": {"job": 1, "age": 1}}, InvalidPlan, "which is not in the list"),
+        (LIST, {"epsilons": {"job": 1}}, InvalidArgument, "no ε is given for"),
+        ("[job]", {"epsilons": {"job": 1, "age": 1}}, InvalidArgument, "which is not in the list"),
         ("[job]", {"epsilons": {"nothing": 1}}, PublicError, "no attribute 'nothing'"),
         ("[job]", {"epsilons": {"job": 0}}, InvalidPrivacy, "epsilon must be positive"),
-        ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidPlan, "a bound is given for"),
+        ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidArgument, "a bound is given for"),
         ("[job]", {"epsilon": 1, "bound": 0}, InvalidNoise, "The bound of a noise must be a positive"),
         ("[job]", {"epsilon": 1, "family": Normal}, InvalidNoise, "needs a bound"),
         ("[job]", {"epsilon": 1, "family": PerturbedTable}, InvalidNoise, "families of a list of tables are"),
         ("[job]", {"epsilon": 1, "sensitivity": 0}, InvalidNoise, "The sensitivity of a count"),
         ("[job]", {"epsilon": 1, "sensitivity": 1.5}, InvalidNoise, "The sensitivity of a count"),
-        ("[job]", {"epsilon": 1, "unit": 0}, InvalidPlan, "the unit of the weights"),
+        ("[job]", {"epsilon": 1, "unit": 0}, InvalidArgument, "the unit of the weights"),
         ("[job]", {"epsilon": 1, "neighbours": "near"}, InvalidPrivacy, "not 'near'"),
         (
             "[job]",
             {"epsilon": 1, "neighbours": tb.Neighbours("replace", 2)},
-            InvalidPlan,
+            InvalidArgument,
             "one record a person",
         ),
         (
             "[job]",
             {"epsilon": 1, "neighbours": tb.Neighbours("replace", sensitive=("job",))},
-            InvalidPlan,
+            InvalidArgument,
             "one record a person",
         ),
-        ("[job][]", {"epsilon": 1, "neighbours": "replace"}, InvalidPlan, "nobody can change the table"),
+        ("[job][]", {"epsilon": 1, "neighbours": "replace"}, InvalidArgument, "nobody can change the table"),
         ("[job][job]", {"epsilon": 1}, InvalidWorkload, "twice"),
         (3, {"epsilon": 1}, InvalidWorkload, "the tables are text"),
         (

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan, TooManyCells
+from tabulary.errors import InvalidArgument, TooManyCells
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, Truncated
 from tabulary.perturb.restoring import ByResiduals, Projected, fit_of
 from tabulary.perturb.tables import Tables
@@ -162,7 +162,7 @@ def test_restoring_is_unbiased_and_moves_nothing_without_noise():
 
 def test_a_minimum_and_additive_margins_contradict_each_other():
     table = tb.Table(ZEROS, np.zeros(ZEROS.shape, dtype=int))
-    with pytest.raises(InvalidPlan, match="contradict"):
+    with pytest.raises(InvalidArgument, match="contradict"):
         Tables(ZEROS, "[age][sex]", epsilon=1).apply(table, minimum=0, margins="restored")
 
 

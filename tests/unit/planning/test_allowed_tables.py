@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidDomain, InvalidPlan, TableRefused, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidDomain, TableRefused, TooManyCells
 from tabulary.planning.allowed_tables import Universe
 
 DOMAIN = Domain({"a": "xy", "b": "xyz", "c": range(10), "d": range(50)})
@@ -68,13 +68,13 @@ def test_slips_of_the_pen_are_refused():
         *((order, {"order": wrong}) for wrong in (0, 5, True)),
         (cells, {"order": 2, "max_cells": 0}),
     ):
-        with pytest.raises(InvalidPlan, match=reason):
+        with pytest.raises(InvalidArgument, match=reason):
             Universe(DOMAIN, **options)
-    with pytest.raises(InvalidPlan, match="at least one attribute"):
+    with pytest.raises(InvalidArgument, match="at least one attribute"):
         Universe(DOMAIN, order=2, forbidden=[[]])
     with pytest.raises(InvalidDomain, match="no attribute 'e'"):
         Universe(DOMAIN, order=2, forbidden=[["e"]])
-    with pytest.raises(InvalidPlan, match="up to 166,751 tables"):
+    with pytest.raises(InvalidArgument, match="up to 166,751 tables"):
         Universe(Domain({f"x{i}": "ab" for i in range(100)}), order=3)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified, TooManyCells
 from tabulary.planning.queries import ContrastMap, LinearMap, MarginMap
 from tabulary.reconstruct.lp import solve_program
 
@@ -260,10 +260,10 @@ def test_the_table_cannot_be_written_to():
         ({"scales": [1.0]}, InvalidTable, "scales of shape"),
         ({"impossible": np.zeros(3, dtype=bool)}, InvalidTable, "booleans"),
         ({"impossible": np.zeros(2)}, InvalidTable, "booleans"),
-        ({"solver": "magic"}, InvalidPlan, "unknown solver 'magic'"),
-        ({"gap": 0.0}, InvalidPlan, "gap between 0 and 1"),
-        ({"rounds": 0}, InvalidPlan, "rounds"),
-        ({"seconds": float("nan")}, InvalidPlan, "seconds"),
+        ({"solver": "magic"}, InvalidArgument, "unknown solver 'magic'"),
+        ({"gap": 0.0}, InvalidArgument, "gap between 0 and 1"),
+        ({"rounds": 0}, InvalidArgument, "rounds"),
+        ({"seconds": float("nan")}, InvalidArgument, "seconds"),
     ],
 )
 def test_what_cannot_be_a_program_is_refused(options, error, words):

@@ -6,7 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan, UnknownMargin
+from tabulary.core.cache import Cache
+from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.planning import Measurement
 from tabulary.planning.allowed_tables import Universe
 from tabulary.reconstruct.linear import TablesOnDemand, linear_estimates
@@ -22,7 +23,7 @@ def measurements(draw):
     privacy = draw(st.sampled_from([tb.PureDP(1), tb.ZCDP(1)]))
     try:
         plan = tb.plan(domain, universe.workload(), privacy=privacy, mechanism="residual")
-    except InvalidPlan:
+    except InvalidArgument:
         assume(False)
     generator = np.random.default_rng(draw(st.integers(0, 99)))
     return Measurement(plan, tuple(generator.integers(-99, 99, shape) for shape in plan.shapes()))
@@ -35,7 +36,7 @@ def test_every_table_has_the_bits_of_the_whole_reconstruction_in_any_order_and_w
 ):
     plan = measured.plan
     tables = TablesOnDemand(
-        plan, measured.values.__getitem__, cached_bytes=data.draw(st.sampled_from([0, 50, 1 << 20]))
+        plan, measured.values.__getitem__, cache=Cache(data.draw(st.sampled_from([0, 1000, 1 << 20])))
     )
     known = linear_estimates(measured)
     for margin in data.draw(st.lists(st.sampled_from(plan.workload.margins), min_size=1, max_size=8)):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tabulary.errors import InvalidPlan, ReleaseDamaged, TooManyCells
+from tabulary.errors import InvalidArgument, ReleaseDamaged, TooManyCells
 from tabulary.release import Release, expected_bytes
 from tabulary.release.manifest import canonical_bytes, digest_of, fingerprint
 from tabulary.release.verify import read_release
@@ -118,7 +118,7 @@ def test_the_expected_size_is_enough_for_all_formats(folder):
 
 
 def test_an_unknown_format_leaves_no_folder(tmp_path):
-    with pytest.raises(InvalidPlan, match="no format 'pdf'"):
+    with pytest.raises(InvalidArgument, match="no format 'pdf'"):
         a_release().save(tmp_path / "out", formats=["pdf"])
     assert not (tmp_path / "out").exists()
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from tabulary.core.domain import Domain
 from tabulary.core.table import value_name
-from tabulary.errors import InvalidPlan, MissingExtra, TooManyCells
+from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells
 from tabulary.release.publication import Publication
 from tabulary.release.writers import ALWAYS, FORMATS, extra_formats
 from tests.parquet_files import read_parquet
@@ -133,5 +133,5 @@ def test_a_table_that_a_format_cannot_hold_is_refused_before_it_is_made():
 def test_extra_formats_are_those_that_not_every_release_has():
     assert extra_formats(ALWAYS) == ()
     assert extra_formats(["px", "px", "xlsx"]) == ("xlsx", "px")
-    with pytest.raises(InvalidPlan, match="no format 'pdf'"):
+    with pytest.raises(InvalidArgument, match="no format 'pdf'"):
         extra_formats(["px", "pdf"])

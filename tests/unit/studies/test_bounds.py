@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan, UnknownMargin
+from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.noise import ExactSampler
 from tabulary.planning import Measurement
 from tabulary.planning.queries import ContrastMap
@@ -105,12 +105,12 @@ def test_rounding_a_vertex_adds_half_a_person_for_each_coefficient():
 def test_what_no_theorem_covers_is_refused():
     work = tb.Workload.parse("[AB]", DOMAIN)
     for bound in (yfr_theorem_1_bound, dmt_theorem_5_bound):
-        with pytest.raises(InvalidPlan, match="binary"):
+        with pytest.raises(InvalidArgument, match="binary"):
             bound(work, tuple("AB"), 1, failure=0.1)
     with pytest.raises(UnknownMargin, match=r"does not ask for the margin \[AC\]"):
         yfr_theorem_3_bound(work, tuple("AC"), 1, failure=0.1)
     for failure in (0, 1, float("nan")):
-        with pytest.raises(InvalidPlan, match="failure"):
+        with pytest.raises(InvalidArgument, match="failure"):
             yfr_theorem_3_bound(work, tuple("AB"), 1, failure=failure)
 
 
@@ -123,7 +123,7 @@ def test_what_no_theorem_covers_is_refused():
     ],
 )
 def test_plans_without_a_known_quantile_are_refused(options):
-    with pytest.raises(InvalidPlan, match="bound is known"):
+    with pytest.raises(InvalidArgument, match="bound is known"):
         quantile_bound(plan_of(DOMAIN, "[AB]", **options), tuple("AB"), failure=0.1)
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.studies.noise_aware_tests import NoiseAwareTests, study
 from tabulary.studies.noise_aware_tests.printed import DELTAS, DEPENDENT, INDEPENDENT, NAIVE, RATIO, WEAKLY
 from tabulary.studies.noise_aware_tests.report import drawn_point, exact_point
@@ -172,5 +172,5 @@ def test_a_page_is_made_though_no_fit_converged(sheets):
 
 def test_one_repetition_is_refused():
     for wrong in ({"repetitions": 1}, {"draws": 1}):
-        with pytest.raises(InvalidPlan, match="Nothing was done"):
+        with pytest.raises(InvalidArgument, match="Nothing was done"):
             NoiseAwareTests(**wrong)

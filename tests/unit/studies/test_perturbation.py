@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tabulary as tb
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.infer.association import cramers_v
 from tabulary.noise import ExactSampler
 from tabulary.studies.perturbation import EPSILONS, MEASURES, compared_laws, risk_utility
@@ -119,7 +119,7 @@ def test_progress_is_told_to_the_end(census):
 
 @pytest.mark.parametrize("repetitions", [0, -1, 1.5, True])
 def test_a_study_needs_repetitions(census, repetitions):
-    with pytest.raises(InvalidPlan, match="repetitions"):
+    with pytest.raises(InvalidArgument, match="repetitions"):
         risk_utility(census, repetitions=repetitions)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.infer.association import cramers_v
 from tabulary.studies.perturbation import PerturbationStudy
 from tabulary.studies.proportion import rejected
@@ -174,5 +174,5 @@ def test_a_page_is_made_and_drawn_though_no_fit_converged(sheets):
 
 def test_what_shows_nothing_is_refused():
     for wrong in ({"repetitions": 1}, {"aware": 0}, {"fresh_small": 1}, {"fresh_large": 0}, {"epsilons": ()}):
-        with pytest.raises(InvalidPlan, match="Nothing was done"):
+        with pytest.raises(InvalidArgument, match="Nothing was done"):
             PerturbationStudy(**wrong)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies.proportion import SIGNIFICANT, Proportion, rejected, shown
 
 ROWS = [
@@ -31,5 +31,5 @@ def test_a_share_is_shown_with_its_interval_where_that_is_wanted():
 
 @pytest.mark.parametrize(("times", "trials"), [(0, 0), (3, 2), (-1, 2)])
 def test_what_is_no_share_is_refused(times, trials):
-    with pytest.raises(InvalidPlan, match="is no proportion"):
+    with pytest.raises(InvalidArgument, match="is no proportion"):
         Proportion(times, trials)

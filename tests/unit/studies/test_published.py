@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan, InvalidPrivacy, InvalidTable, InvalidWorkload
+from tabulary.errors import InvalidArgument, InvalidPrivacy, InvalidTable, InvalidWorkload
 from tabulary.studies import published_efron_stein, published_fourier, published_sensitivity
 from tests.entropy import SeededEntropy
 from tests.samplers import ConstantSampler
@@ -97,7 +97,7 @@ def test_a_measurement_cannot_be_changed():
 
 
 def test_fourier_is_refused_on_attributes_of_more_than_two_levels():
-    with pytest.raises(InvalidPlan, match="published_efron_stein"):
+    with pytest.raises(InvalidArgument, match="published_efron_stein"):
         published_fourier(MIXED, "[AB]", 1)
 
 
@@ -105,16 +105,16 @@ def test_impossible_cells_are_refused():
     domain = tb.Domain({"A": "xy", "B": "xy"}, [{"A": "x", "B": "x"}])
     table = tb.Table(domain, [[0, 1], [1, 1]])
     for measure in (published_fourier, published_efron_stein):
-        with pytest.raises(InvalidPlan, match="impossible cells"):
+        with pytest.raises(InvalidArgument, match="impossible cells"):
             measure(table, "[AB]", 1)
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(InvalidPlan, match="calibration"):
+    with pytest.raises(InvalidArgument, match="calibration"):
         published_fourier(BINARY, "[AB]", 1, calibration="generous")
-    with pytest.raises(InvalidPlan, match="paper"):
+    with pytest.raises(InvalidArgument, match="paper"):
         published_fourier(BINARY, "[AB]", 1, paper="Barak")
-    with pytest.raises(InvalidPlan, match="no published mechanism"):
+    with pytest.raises(InvalidArgument, match="no published mechanism"):
         published_sensitivity(tb.Workload.k_way(BINARY.domain, 2), "YFR Table 9")
     with pytest.raises(InvalidPrivacy, match="epsilon must be positive"):
         published_fourier(BINARY, "[AB]", 0)
@@ -138,6 +138,6 @@ def test_counts_whose_terms_would_not_fit_are_refused():
 
 
 def test_exact_noise_for_tables_that_nobody_can_change_is_refused():
-    with pytest.raises(InvalidPlan, match="no person can change"):
+    with pytest.raises(InvalidArgument, match="no person can change"):
         published_fourier(BINARY, "[]", 1, neighbours="replace", calibration="exact")
     assert published_fourier(BINARY, "[]", 1, neighbours="replace").true_epsilon == 0

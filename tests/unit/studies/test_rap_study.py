@@ -8,7 +8,7 @@ import pytest
 
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import ApproxDP
-from tabulary.errors import InvalidPlan, MissingExtra
+from tabulary.errors import InvalidArgument, MissingExtra
 from tabulary.studies.rap import RapCurves
 from tabulary.studies.rap.answering import (
     ADAPTIVE,
@@ -187,13 +187,13 @@ def test_a_column_that_makes_no_table_is_left_out(tmp_path):
 def test_a_file_that_is_not_adult_is_refused_without_showing_what_is_in_it(content, match, tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(content)
-    with pytest.raises(InvalidPlan, match=match) as refused:
+    with pytest.raises(InvalidArgument, match=match) as refused:
         adult(path)
     assert "Eve" not in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InvalidPlan, match="there is no file"):
+    with pytest.raises(InvalidArgument, match="there is no file"):
         adult(tmp_path / "nowhere.csv")
 
 
@@ -217,5 +217,5 @@ def test_without_jax_nothing_is_begun(monkeypatch, tmp_path):
     "wrong", [{"epsilons": ()}, {"numbers": (0,)}, {"repetitions": 1}, {"methods": ("rap",)}, {"margins": 0}]
 )
 def test_a_grid_that_cannot_be_is_refused(wrong):
-    with pytest.raises(InvalidPlan, match="Nothing was done"):
+    with pytest.raises(InvalidArgument, match="Nothing was done"):
         RapCurves(**wrong)

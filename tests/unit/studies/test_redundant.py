@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, TooManyCells
+from tabulary.errors import InvalidArgument, TooManyCells
 from tabulary.reconstruct.lp import solve_program
 from tabulary.studies.redundant import RedundantMap, centred, exact_redundant_sensitivity
 
@@ -137,7 +137,7 @@ def test_without_noise_the_program_finds_a_table_with_the_same_terms():
 
 def test_a_domain_with_impossible_cells_is_refused():
     domain = Domain({"A": "xy", "B": "xy"}, [{"A": "x", "B": "x"}])
-    with pytest.raises(InvalidPlan, match="impossible cells"):
+    with pytest.raises(InvalidArgument, match="impossible cells"):
         exact_redundant_sensitivity(Workload.k_way(domain, 1), Neighbours("replace"))
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import tabulary as tb
 from tabulary.errors import (
+    InvalidArgument,
     InvalidNoise,
-    InvalidPlan,
     InvalidPrivacy,
     InvalidWorkload,
     NotCertified,
@@ -162,9 +162,9 @@ def test_an_epsilon_that_cannot_be_is_refused(wrong, planned):
 
 
 def test_amounts_are_of_the_kind_that_the_plan_promises(planned):
-    with pytest.raises(InvalidPlan, match=r"--rho is given, but the plan promises ε = 1.*with --epsilon"):
+    with pytest.raises(InvalidArgument, match=r"--rho is given, but the plan promises ε = 1.*with --epsilon"):
         PlanStudy.of(planned, rhos=["0.1"])
-    with pytest.raises(InvalidPlan, match=r"--epsilon is given, but the plan promises ρ = 1.*with --rho"):
+    with pytest.raises(InvalidArgument, match=r"--epsilon is given, but the plan promises ρ = 1.*with --rho"):
         amounts(tb.ZCDP(1), epsilons=["0.1"])
 
 
@@ -190,10 +190,10 @@ def test_named_mechanisms_alone_are_compared(planned):
 
 def test_an_unknown_mechanism_and_one_that_cannot_are_refused_with_the_reason(planned):
     with pytest.raises(
-        InvalidPlan, match=r"'laplace' is not known. Nothing was done. Choose among .*'cells'"
+        InvalidArgument, match=r"'laplace' is not known. Nothing was done. Choose among .*'cells'"
     ):
         PlanStudy.of(planned, mechanisms=["laplace"])
-    with pytest.raises(InvalidPlan, match=r"'fourier' cannot answer this plan: .*codes without a level"):
+    with pytest.raises(InvalidArgument, match=r"'fourier' cannot answer this plan: .*codes without a level"):
         PlanStudy.of(planned, mechanisms=["fourier"])
 
 
@@ -275,11 +275,11 @@ def test_repetitions_that_cannot_be_reconstructed_are_counted_out(planned, tmp_p
         ({"margins": ["[sex colour]"]}, InvalidWorkload, r"--margin .*no attribute 'colour'"),
         ({"margins": ["sex"]}, InvalidWorkload, "--margin sex: cannot read"),
         ({"tests": ["[sex job]"]}, UnknownMargin, r"--test .*Add \[sex job\] to \[tables\] of the plan file"),
-        ({"tests": ["[sex]"]}, InvalidPlan, "between two attributes, and these are 1"),
+        ({"tests": ["[sex]"]}, InvalidArgument, "between two attributes, and these are 1"),
         ({"models": ["[sex job][age]"]}, UnknownMargin, r"no table of the plan holds \[sex job\]"),
-        ({"models": ["[]"]}, InvalidPlan, "nothing to fit"),
-        ({"target": 0}, InvalidPlan, "between 0 and 1"),
-        ({"repetitions": 1}, InvalidPlan, "at least 2 repetitions"),
+        ({"models": ["[]"]}, InvalidArgument, "nothing to fit"),
+        ({"target": 0}, InvalidArgument, "between 0 and 1"),
+        ({"repetitions": 1}, InvalidArgument, "at least 2 repetitions"),
     ],
 )
 def test_what_the_tables_of_the_plan_cannot_answer_is_refused(wrong, error, said, planned):
@@ -441,7 +441,7 @@ def test_a_release_of_another_domain_cannot_stand_in(released, tmp_path):
     planned = write_plan(tmp_path)
     text = (tmp_path / "census.toml").read_text().replace('"young", "middle", "old"', '"young", "old"')
     (tmp_path / "census.toml").write_text(text)
-    with pytest.raises(InvalidPlan, match=r"differs from that of census.toml in 'age'. Nothing was done"):
+    with pytest.raises(InvalidArgument, match=r"differs from that of census.toml in 'age'. Nothing was done"):
         PlanStudy.of(read_plan_file(tmp_path / "census.toml"), public=released)
     assert planned.plan.domain.shape == (2, 3, 3)
 
@@ -450,7 +450,7 @@ def test_a_release_without_an_attribute_of_the_plan_cannot_stand_in(place, tmp_p
     earlier = write_plan(tmp_path, margins="[sex age]", mechanism='reconstruct = "shrink"')
     table = tb.Table(earlier.plan.domain, COUNTS)
     tb.release(table, earlier.plan).save(tmp_path / "earlier")
-    with pytest.raises(InvalidPlan, match="no table of the release holds 'job'"):
+    with pytest.raises(InvalidArgument, match="no table of the release holds 'job'"):
         PlanStudy.of(write_plan(tmp_path), public=tmp_path / "earlier")
 
 

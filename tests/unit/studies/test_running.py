@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tabulary.errors import InvalidPlan, NotCertified, StudyError
+from tabulary.errors import InvalidArgument, NotCertified, StudyError
 from tabulary.noise import DiscreteLaplace
 from tabulary.studies.curves import Axis, Curve, curves
 from tabulary.studies.noise_aware_tests import NoiseAwareTests
@@ -272,7 +272,7 @@ def test_a_confidential_study_says_so_in_large_letters_and_is_for_its_owner_alon
 
 @pytest.mark.parametrize("wrong", [{"processes": 0}, {"seed": -1}, {"seed": 1.5}, {"processes": True}])
 def test_numbers_that_cannot_be_are_refused(wrong, small, tmp_path):
-    with pytest.raises(InvalidPlan, match="whole number"):
+    with pytest.raises(InvalidArgument, match="whole number"):
         run(small, tmp_path / "out", **wrong)
     assert not (tmp_path / "out").exists()
 

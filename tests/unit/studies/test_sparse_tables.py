@@ -5,7 +5,7 @@ import pytest
 
 import tabulary as tb
 from tabulary import datasets
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer import loglinear
 from tabulary.noise import ExactSampler
 from tabulary.studies.sparse_tables import GRID, SparseTables, methods
@@ -167,5 +167,5 @@ def test_sentences_name_the_largest_epsilon_of_the_grid_up_to_one():
 
 @pytest.mark.parametrize("wrong", [{"tables": ("adult",)}, {"tables": ()}, {"repetitions": 1}])
 def test_a_study_that_cannot_be_is_refused(wrong):
-    with pytest.raises(InvalidPlan, match="Nothing was done"):
+    with pytest.raises(InvalidArgument, match="Nothing was done"):
         replace(SparseTables.quick(), **wrong)

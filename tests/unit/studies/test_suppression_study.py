@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies.running import gathered
 from tabulary.studies.selecting import chosen, distinct, numbers
 from tabulary.studies.study import Lab
@@ -176,7 +176,7 @@ def test_figures_show_the_printed_table_and_mark_what_is_far_off(sections):
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(InvalidPlan, match="repetitions"):
+    with pytest.raises(InvalidArgument, match="repetitions"):
         SuppressionStudy(repetitions=1)
-    with pytest.raises(InvalidPlan, match=r"0\.5"):
+    with pytest.raises(InvalidArgument, match=r"0\.5"):
         SuppressionStudy(noise_epsilons=("1",))

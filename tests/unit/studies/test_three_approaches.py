@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tabulary.core.privacy import ApproxDP, PureDP
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
 from tabulary.studies.running import run
 from tabulary.studies.study import Lab
@@ -272,5 +272,5 @@ def test_what_the_paper_prints_is_recomputed():
     [{"ways": (9,)}, {"ways": ()}, {"repetitions": 1}, {"failure": 0.123}, {"tried": (2,)}],
 )
 def test_a_grid_that_cannot_be_is_refused(wrong):
-    with pytest.raises(InvalidPlan, match="Nothing was done"):
+    with pytest.raises(InvalidArgument, match="Nothing was done"):
         ThreeApproaches(**wrong)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan, InvalidPrivacy, InvalidWorkload
+from tabulary.errors import InvalidArgument, InvalidPrivacy, InvalidWorkload
 from tabulary.noise import DiscreteGaussian, ExactSampler
 from tabulary.synth.adaptive import AdaptivePlan, chosen, learned, margin_scores, measured, people_of
 from tabulary.toolbox.choice_laws import ExponentialChoice
@@ -211,7 +211,7 @@ def test_bad_input_is_refused_without_data():
     with pytest.raises(InvalidPrivacy, match="sensitive"):
         a_plan(neighbours=tb.Neighbours("replace", sensitive=("a",)))
     for rounds in (2, True, 7.0):
-        with pytest.raises(InvalidPlan, match="rounds"):
+        with pytest.raises(InvalidArgument, match="rounds"):
             a_plan(rounds=rounds)
     with pytest.raises(InvalidWorkload, match="no attribute 'z'"):
         AdaptivePlan.of(DOMAIN, "[a z]", tb.ZCDP(1), memory=MEMORY)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tabulary as tb
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    InvalidArgument,
     InvalidWorkload,
     LedgerError,
     MissingExtra,
@@ -66,7 +66,7 @@ def test_every_margin_of_a_tree_is_that_of_its_full_table(seed, names, end):
 def test_memory_is_read_from_numbers_and_from_text():
     assert memory_bytes("1 GiB") == memory_bytes("1024MiB") == memory_bytes(2**30)
     for wrong in ("64", "0 B", "many", 0, -1, True, 1.5, None):
-        with pytest.raises(InvalidPlan, match="memory"):
+        with pytest.raises(InvalidArgument, match="memory"):
             memory_bytes(wrong)
 
 
@@ -209,5 +209,5 @@ def test_bad_input_is_refused_before_anything_is_measured(mbi):
         graphical(table, "[a z]", tb.ZCDP(1))
     with pytest.raises(TooManyCells, match="rows"):
         graphical(table, "[a b]", tb.ZCDP(1), rows=10**12)
-    with pytest.raises(InvalidPlan, match="Records or from a Table"):
+    with pytest.raises(InvalidArgument, match="Records or from a Table"):
         graphical(type("Other", (), {"domain": DOMAIN})(), "[a b]", tb.ZCDP(1))

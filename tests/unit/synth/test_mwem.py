@@ -9,7 +9,7 @@ import pytest
 import tabulary as tb
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    InvalidArgument,
     InvalidPrivacy,
     InvalidWorkload,
     LedgerError,
@@ -173,13 +173,13 @@ def test_an_account_pays_once_and_a_poor_one_is_told_before_anything_is_measured
 
 def test_bad_input_is_refused_before_anything_is_read():
     table = a_table()
-    with pytest.raises(InvalidPlan, match="rounds"):
+    with pytest.raises(InvalidArgument, match="rounds"):
         mwem(table, WORK, tb.PureDP(1), rounds=0)
     with pytest.raises(InvalidPrivacy, match="privacy is PureDP, ApproxDP or ZCDP"):
         mwem(table, WORK, 1.0)
     with pytest.raises(InvalidWorkload, match="no attribute 'z'"):
         mwem(table, "[a z]", tb.PureDP(1))
-    with pytest.raises(InvalidPlan, match="Records or from a Table"):
+    with pytest.raises(InvalidArgument, match="Records or from a Table"):
         mwem(type("Other", (), {"domain": DOMAIN})(), WORK, tb.PureDP(1))
     large = tb.Domain({f"x{i}": range(10) for i in range(8)})
     with pytest.raises(TooManyCells, match="graphical"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tabulary as tb
 from tabulary.confidential.tally import Tally
-from tabulary.errors import InvalidPlan, InvalidWorkload, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidWorkload, TooManyCells
 from tabulary.synth.queries import Queries, offsets_of
 
 DOMAIN = tb.Domain({"a": range(3), "b": range(2), "c": range(4)}, [{"a": 0, "b": 1}])
@@ -79,16 +79,18 @@ def test_the_total_may_stand_beside_other_tables():
 def test_more_choices_than_queries_are_refused_with_both_numbers():
     queries = Queries.of(tb.Workload.parse("[ab]", DOMAIN))
     queries.check_rounds(1, 5)
-    with pytest.raises(InvalidPlan, match=r"choose 6, but the margins have 5 cells.*Nothing was measured"):
+    with pytest.raises(
+        InvalidArgument, match=r"choose 6, but the margins have 5 cells.*Nothing was measured"
+    ):
         queries.check_rounds(2, 3)
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, "2"])
 def test_rounds_are_counted(number):
     queries = Queries.of(tb.Workload.parse("[ab]", DOMAIN))
-    with pytest.raises(InvalidPlan, match="rounds is a whole number"):
+    with pytest.raises(InvalidArgument, match="rounds is a whole number"):
         queries.check_rounds(number, 1)
-    with pytest.raises(InvalidPlan, match="per_round is a whole number"):
+    with pytest.raises(InvalidArgument, match="per_round is a whole number"):
         queries.check_rounds(1, number)
 
 

@@ -14,13 +14,15 @@ from tabulary.confidential.tally import Tally
 from tabulary.core.privacy import approx_to_zcdp
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    InvalidArgument,
     InvalidPrivacy,
     InvalidWorkload,
     LedgerError,
     MissingExtra,
     ReleaseError,
     TooManyCells,
+    UnusableCheckpoint,
+    WeightedRecords,
 )
 from tabulary.ledger import Ledger
 from tabulary.noise import DiscreteGaussian, ExactSampler
@@ -398,7 +400,7 @@ def test_another_runs_checkpoint_is_refused(jax, tmp_path):
     path = tmp_path / "run.npz"
     run(path, None, CountingSampler())
     sampler = CountingSampler()
-    with pytest.raises(InvalidPlan, match="asked for something else"):
+    with pytest.raises(UnusableCheckpoint, match="asked for something else"):
         rap(TABLE, PAIRS, tb.ApproxDP(2, 1e-6), checkpoint=path, sampler=sampler, **ADAPTIVE)
     assert sampler.asked == []
 
@@ -409,7 +411,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_measured(jax, tmp_pa
     run(path, None, CountingSampler())
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
     sampler = CountingSampler()
-    with pytest.raises(InvalidPlan, match="not a checkpoint of RAP, or it is damaged"):
+    with pytest.raises(UnusableCheckpoint, match="not a checkpoint of RAP, or it is damaged"):
         run(path, None, sampler)
     assert sampler.asked == []
 
@@ -425,7 +427,7 @@ def test_a_checkpoint_that_cannot_be_written_is_found_before_the_debit(jax, acco
 def test_two_processes_do_not_go_on_from_one_checkpoint(jax, tmp_path):
     path = tmp_path / "run.npz"
     sampler = CountingSampler()
-    with Checkpoint(path).alone(), pytest.raises(InvalidPlan, match="another process is at work"):
+    with Checkpoint(path).alone(), pytest.raises(UnusableCheckpoint, match="another process is at work"):
         run(path, None, sampler)
     assert sampler.asked == []
 
@@ -442,9 +444,9 @@ def refused(error, match, **asked):
 
 
 def test_more_choices_than_queries_are_refused():
-    refused(InvalidPlan, "choose 30, but the margins have 26 cells", rounds=3, per_round=10)
-    refused(InvalidPlan, "choose 27, but", rounds=1, per_round=27)
-    refused(InvalidPlan, "choose 30, but", rounds=3)
+    refused(InvalidArgument, "choose 30, but the margins have 26 cells", rounds=3, per_round=10)
+    refused(InvalidArgument, "choose 27, but", rounds=1, per_round=27)
+    refused(InvalidArgument, "choose 30, but", rounds=3)
 
 
 def test_a_query_outside_the_domain_is_refused():
@@ -463,8 +465,8 @@ def test_sensitive_attributes_are_refused():
 
 @pytest.mark.parametrize("number", [0, -3, 2.5, True])
 def test_relaxed_rows_and_steps_are_counted(number):
-    refused(InvalidPlan, "relaxed_rows is a whole number", relaxed_rows=number)
-    refused(InvalidPlan, "steps is a whole number", steps=number)
+    refused(InvalidArgument, "relaxed_rows is a whole number", relaxed_rows=number)
+    refused(InvalidArgument, "steps is a whole number", steps=number)
 
 
 def test_more_rows_than_memory_are_refused_before_anything_is_measured():
@@ -473,7 +475,7 @@ def test_more_rows_than_memory_are_refused_before_anything_is_measured():
 
 
 def test_an_unknown_accounting_is_refused():
-    refused(InvalidPlan, "'tight' or 'printed'", accounting="loose")
+    refused(InvalidArgument, "'tight' or 'printed'", accounting="loose")
 
 
 def test_a_ledger_is_not_an_account(tmp_path):
@@ -482,7 +484,7 @@ def test_a_ledger_is_not_an_account(tmp_path):
 
 
 def test_other_data_than_records_are_refused():
-    refused(InvalidPlan, "Records or a Table, not list", records=[1, 2])
+    refused(InvalidArgument, "Records or a Table, not list", records=[1, 2])
 
 
 def test_weighted_records_are_refused(jax):
@@ -490,7 +492,7 @@ def test_weighted_records_are_refused(jax):
 
     data = pyarrow.table({"a": ["0", "1"], "b": ["0", "1"], "c": ["0", "1"], "w": [1.0, 2.0]})
     with tb.Records.from_arrow(data, DOMAIN, weights=tb.Weights("w", 5, unit=1)) as records:
-        refused(InvalidPlan, "survey weights", records=records)
+        refused(WeightedRecords, "survey weights", records=records)
 
 
 def test_without_jax_nothing_is_measured(monkeypatch):

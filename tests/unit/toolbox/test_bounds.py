@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.toolbox import Bounds
 from tabulary.toolbox.bounds import numbers_of
 
@@ -79,7 +79,7 @@ def test_numbers_of_every_kind_are_read(values):
 
 
 def test_a_value_outside_is_moved_or_refused_and_nothing_else():
-    with pytest.raises(InvalidPlan, match="clamp"):
+    with pytest.raises(InvalidArgument, match="clamp"):
         Bounds(0, 1, clamp="drop")
 
 
@@ -98,5 +98,5 @@ def test_a_value_outside_is_moved_or_refused_and_nothing_else():
     ],
 )
 def test_bounds_that_cannot_be_are_refused(low, high, unit, says):
-    with pytest.raises(InvalidPlan, match=says):
+    with pytest.raises(InvalidArgument, match=says):
         Bounds(low, high, unit=unit)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidColumn, InvalidPlan, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidColumn, TooManyCells
 from tabulary.toolbox import intersection, intersection_attack, link
 from tests.unit.toolbox.slides_tables import CLINIC, HOSPITAL, KNOWN
 
@@ -123,7 +123,7 @@ def test_releases_of_every_kind_are_compared():
 def test_a_question_about_a_column_that_was_not_compared_is_refused():
     found = intersection_attack(CLINIC, HOSPITAL, KNOWN, sensitive="Diagnosis")
     for name in ("Smoker", "Diagnosis", "Name"):
-        with pytest.raises(InvalidPlan, match="is not one of"):
+        with pytest.raises(InvalidArgument, match="is not one of"):
             found.possible({name: "Y"})
 
 
@@ -136,14 +136,14 @@ def test_a_question_about_a_column_that_was_not_compared_is_refused():
     ],
 )
 def test_columns_that_no_release_has_are_refused(names, message):
-    with pytest.raises(InvalidPlan, match=message):
+    with pytest.raises(InvalidArgument, match=message):
         intersection_attack(CLINIC, HOSPITAL, names, sensitive="Diagnosis")
 
 
 def test_releases_without_a_common_column_are_refused():
     first = table_of([("a", "flu")], ("sex", "illness"))
     second = table_of([("a", "flu")], ("gender", "illness"))
-    with pytest.raises(InvalidPlan, match="in common"):
+    with pytest.raises(InvalidArgument, match="in common"):
         intersection_attack(first, second, ["sex", "gender"], sensitive="illness")
 
 

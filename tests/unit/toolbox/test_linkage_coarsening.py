@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.core.domain import bin_labels
-from tabulary.errors import InvalidColumn, InvalidDomain, InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidColumn, InvalidDomain, UnreadableSource
 from tabulary.toolbox import coarsen, k_anonymity, redact
 
 PEOPLE = {"name": ["Ada", "Max", "Eva"], "age": [53, 61, 69], "zip": ["19104", "19147", "02139"]}
@@ -107,10 +107,10 @@ def test_a_number_without_a_bin_is_refused_without_being_told(value, reason):
 @pytest.mark.parametrize(
     ("options", "error", "reason"),
     [
-        ({}, InvalidPlan, "columns to coarsen are a list of names"),
-        ({"bins": {"age": [0]}, "prefixes": {"age": 3}}, InvalidPlan, "has bins and a prefix"),
-        ({"prefixes": {"zip": -1}}, InvalidPlan, "the prefix of 'zip' is a number of characters"),
-        ({"prefixes": {"zip": True}}, InvalidPlan, "the prefix of 'zip' is a number of characters"),
+        ({}, InvalidArgument, "columns to coarsen are a list of names"),
+        ({"bins": {"age": [0]}, "prefixes": {"age": 3}}, InvalidArgument, "has bins and a prefix"),
+        ({"prefixes": {"zip": -1}}, InvalidArgument, "the prefix of 'zip' is a number of characters"),
+        ({"prefixes": {"zip": True}}, InvalidArgument, "the prefix of 'zip' is a number of characters"),
         ({"bins": {"age": []}}, InvalidDomain, "at least one number and rise strictly"),
         ({"bins": {"age": [5, 5]}}, InvalidDomain, "at least one number and rise strictly"),
         ({"bins": {"zip": [0, 50]}}, InvalidColumn, "'zip' holds no numbers"),
@@ -125,10 +125,10 @@ def test_a_coarsening_that_cannot_be_is_refused(options, error, reason):
 @pytest.mark.parametrize(
     ("columns", "error", "reason"),
     [
-        ("name", InvalidPlan, "columns to redact are a list of names"),
-        ([], InvalidPlan, "columns to redact are a list of names"),
+        ("name", InvalidArgument, "columns to redact are a list of names"),
+        ([], InvalidArgument, "columns to redact are a list of names"),
         (["job"], InvalidColumn, "no column 'job' to redact"),
-        (list(PEOPLE), InvalidPlan, "nothing would be left of the records"),
+        (list(PEOPLE), InvalidArgument, "nothing would be left of the records"),
     ],
 )
 def test_a_redaction_that_cannot_be_is_refused(columns, error, reason):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidColumn, InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidArgument, InvalidColumn, UnreadableSource, WeightedRecords
 from tabulary.toolbox import homogeneity, intersection_attack, k_anonymity, link, risks
 from tests.unit.toolbox.slides_tables import CLINIC, HOSPITAL, KNOWN
 
@@ -162,13 +162,13 @@ def test_a_missing_value_of_pandas_is_refused():
 @pytest.mark.parametrize("k", [1, 0, -2, 2.0, True, "3", None])
 def test_a_k_that_asks_for_nothing_is_refused(k):
     for check in (k_anonymity, risks):
-        with pytest.raises(InvalidPlan, match="at least 2"):
+        with pytest.raises(InvalidArgument, match="at least 2"):
             check(CLINIC, KNOWN, k=k)
 
 
 @pytest.mark.parametrize("names", [[], "Age", ["Age", "Age"], [3], None])
 def test_quasi_identifiers_that_are_no_list_of_names_are_refused(names):
-    with pytest.raises(InvalidPlan, match="quasi-identifiers are"):
+    with pytest.raises(InvalidArgument, match="quasi-identifiers are"):
         k_anonymity(CLINIC, names, k=2)
 
 
@@ -186,7 +186,7 @@ def test_a_column_that_is_known_cannot_be_sensitive():
         lambda: risks(CLINIC, KNOWN, k=2, sensitive=["Age"]),
         lambda: intersection_attack(CLINIC, HOSPITAL, KNOWN, sensitive="Age"),
     ):
-        with pytest.raises(InvalidPlan, match="known and sensitive"):
+        with pytest.raises(InvalidArgument, match="known and sensitive"):
             check()
 
 
@@ -201,7 +201,7 @@ def test_weighted_records_are_refused_because_a_person_counts_one():
     survey = pa.table({"sex": ["F", "M"], "w": [1.0, 2.0]})
     with (
         Records.from_arrow(survey, Domain({"sex": ["F", "M"]}), weights=Weights("w", 5, unit=1)) as records,
-        pytest.raises(InvalidPlan, match="survey weights"),
+        pytest.raises(WeightedRecords, match="survey weights"),
     ):
         k_anonymity(records, ["sex"], k=2)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.toolbox import Bounds, quantile
 from tabulary.toolbox.quantile import rank_errors, rank_sensitivity
 from tests.unit.toolbox.samplers import Captured, Given
@@ -91,7 +91,7 @@ def test_rank_errors_are_whole_numbers_of_the_denominator():
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, "x", float("nan"), "1/1000003"])
 def test_a_share_that_cannot_be_is_refused(share):
-    with pytest.raises(InvalidPlan, match="share"):
+    with pytest.raises(InvalidArgument, match="share"):
         quantile([1], share, Bounds(0, 1), privacy=ONE)
 
 
@@ -106,7 +106,7 @@ def test_a_share_that_cannot_be_is_refused(share):
     ],
 )
 def test_candidates_that_cannot_be_are_refused(candidates, says):
-    with pytest.raises(InvalidPlan, match=says):
+    with pytest.raises(InvalidArgument, match=says):
         quantile([1], "1/2", candidates, privacy=ONE)
 
 

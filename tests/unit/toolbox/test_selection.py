@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidPrivacy
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidPrivacy
 from tabulary.toolbox import exponential_mechanism, report_noisy_max, utility_bound
 from tests.unit.toolbox.samplers import Captured
 
@@ -155,15 +155,15 @@ def test_a_single_candidate_is_chosen_and_nothing_is_lost():
 @pytest.mark.parametrize(
     ("candidates", "utilities", "options", "error", "says"),
     [
-        ([], [], {}, InvalidPlan, "no candidate"),
-        ("ab", [1], {}, InvalidPlan, "as many utilities"),
-        ("ab", [1, 98.7654], {}, InvalidPlan, "whole numbers or fractions"),
-        ("ab", [1, float("nan")], {}, InvalidPlan, "whole numbers or fractions"),
-        ("ab", [1, True], {}, InvalidPlan, "whole numbers or fractions"),
+        ([], [], {}, InvalidArgument, "no candidate"),
+        ("ab", [1], {}, InvalidArgument, "as many utilities"),
+        ("ab", [1, 98.7654], {}, InvalidArgument, "whole numbers or fractions"),
+        ("ab", [1, float("nan")], {}, InvalidArgument, "whole numbers or fractions"),
+        ("ab", [1, True], {}, InvalidArgument, "whole numbers or fractions"),
         ("ab", [1, 2], {"sensitivity": 0}, InvalidNoise, "positive"),
         ("ab", [1, 2], {"sensitivity": "?"}, InvalidNoise, "sensitivity"),
         ("ab", [1, 2], {"privacy": tb.ZCDP(1)}, InvalidPrivacy, "pure"),
-        ("ab", [1, 2], {"monotone": True, "neighbours": "replace"}, InvalidPlan, "add-remove"),
+        ("ab", [1, 2], {"monotone": True, "neighbours": "replace"}, InvalidArgument, "add-remove"),
         ("ab", [1, 2], {"neighbours": "swap"}, InvalidPrivacy, "neighbours"),
     ],
 )
@@ -185,5 +185,5 @@ def test_a_choice_that_cannot_be_made_is_refused_without_telling_a_utility(
     ],
 )
 def test_a_bound_that_cannot_be_is_refused(candidates, options, reason):
-    with pytest.raises(InvalidPlan, match=reason):
+    with pytest.raises(InvalidArgument, match=reason):
         utility_bound(candidates, sensitivity=1, privacy=ONE, **options)

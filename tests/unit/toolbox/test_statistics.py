@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.errors import InvalidColumn, InvalidPlan
+from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.noise import ExactSampler
 from tabulary.toolbox import Bounds, count, mean, standard_deviation, standard_deviation_sensitivity, total
 from tabulary.toolbox.statistics import variance_sensitivity
@@ -245,7 +245,7 @@ def test_where_the_number_of_records_is_public_a_ratio_of_none_is_refused(statis
 
 @pytest.mark.parametrize("statistic", [total, mean, standard_deviation])
 def test_bounds_that_are_not_declared_as_such_are_refused(statistic):
-    with pytest.raises(InvalidPlan, match="Bounds"):
+    with pytest.raises(InvalidArgument, match="Bounds"):
         statistic([1, 2], (0, 5), privacy=ONE)
 
 

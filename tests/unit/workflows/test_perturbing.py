@@ -4,7 +4,15 @@ import pytest
 
 import tabulary as tb
 from tabulary.confidential.weights import Weights
-from tabulary.errors import BudgetExceeded, InvalidPlan, InvalidTable, LedgerError, PublicError
+from tabulary.errors import (
+    BudgetExceeded,
+    DifferentDomains,
+    InvalidArgument,
+    InvalidTable,
+    LedgerError,
+    PublicError,
+    WeightedRecords,
+)
 from tabulary.noise import ExactSampler
 from tabulary.perturb.tables import Tables
 from tabulary.workflows.perturbing import perturb
@@ -84,7 +92,7 @@ def test_an_option_that_cannot_be_costs_nothing(account, options, reason):
 def test_data_that_cannot_be_counted_cost_nothing(account):
     with pytest.raises(InvalidTable, match="a cell is not a whole number"):
         perturb(tb.Table(TABLE.domain, np.full(TABLE.shape, 0.5)), TABLES, account)
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         perturb(tb.datasets.load("fungus"), TABLES, account)
     assert account.spent() is None
 
@@ -96,9 +104,9 @@ def test_other_neighbours_than_the_account_promises_are_refused(account):
 
 def test_only_records_tables_lists_and_accounts_will_do(account, tmp_path):
     for data in (None, np.zeros(3)):
-        with pytest.raises(InvalidPlan, match="from Records or from a Table"):
+        with pytest.raises(InvalidArgument, match="from Records or from a Table"):
             perturb(data, TABLES)
-    with pytest.raises(InvalidPlan, match="not as Plan"):
+    with pytest.raises(InvalidArgument, match="not as Plan"):
         perturb(TABLE, tb.plan(TABLE.domain, "[A]", privacy=tb.PureDP(1)))
     with (
         tb.Ledger.create(tmp_path / "other.sqlite") as ledger,
@@ -145,6 +153,6 @@ def test_weighted_records_are_published_in_their_unit():
 )
 def test_noise_that_was_made_for_other_weights_is_refused(account, weights, options, told):
     records = tb.Records.from_arrow(PEOPLE, SURVEY, weights=weights)
-    with pytest.raises(InvalidPlan, match=told):
+    with pytest.raises(WeightedRecords, match=told):
         perturb(records, Tables(SURVEY, "[sex]", epsilon=1, **options), account)
     assert account.spent() is None

@@ -2,7 +2,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.confidential.sources import Source
-from tabulary.errors import InvalidPlan, PublicError
+from tabulary.errors import InvalidSettings, PublicError
 from tabulary.workflows import read_plan_file
 
 PLAN = """
@@ -187,10 +187,10 @@ def test_formats_are_added_to_those_of_every_release(read, formats, extra):
 
 
 def test_an_absent_or_unreadable_plan_file_is_refused(tmp_path):
-    with pytest.raises(InvalidPlan, match="no plan file"):
+    with pytest.raises(InvalidSettings, match="no plan file"):
         read_plan_file(tmp_path / "absent.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidPlan, match="UTF-8"):
+    with pytest.raises(InvalidSettings, match="UTF-8"):
         read_plan_file(tmp_path / "bytes.toml")
 
 
@@ -247,5 +247,5 @@ def test_a_comparison_has_the_plan_of_the_file_as_the_chosen_one(read, options):
 
 def test_what_is_wrong_with_a_file_is_said_before_anything_is_planned(read, monkeypatch):
     monkeypatch.setattr("tabulary.workflows.planfile.plan", lambda *_, **__: pytest.fail("it was planned"))
-    with pytest.raises(InvalidPlan, match="unknown key"):
+    with pytest.raises(InvalidSettings, match="unknown key"):
         read(MANY + "\n[ledger]\nbook = 3")

@@ -8,12 +8,14 @@ import tabulary as tb
 from tabulary.confidential.weights import Weights
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    DifferentDomains,
+    InvalidArgument,
     InvalidTable,
     LedgerError,
     MissingExtra,
     NotCertified,
     ReleaseExists,
+    WeightedRecords,
 )
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import Measurement
@@ -78,7 +80,7 @@ def test_weighted_records_are_not_released_by_a_plan_and_cost_nothing(ledger, mo
     survey = pa.table({**rows, "w": [2.5]})
     with (
         tb.Records.from_arrow(survey, TABLE.domain, weights=Weights("w", 5, unit="1/2")) as records,
-        pytest.raises(InvalidPlan, match=r"survey weights.* tb\.perturb\.Tables"),
+        pytest.raises(WeightedRecords, match=r"survey weights.* tb\.perturb\.Tables"),
     ):
         tb.release(records, PLAN, ledger=account)
     assert account.spent() is None
@@ -94,7 +96,7 @@ def test_an_output_that_is_taken_is_found_before_the_data_are_opened(ledger, tmp
 @pytest.mark.parametrize(
     ("formats", "package", "error", "reason"),
     [
-        (["pdf"], None, InvalidPlan, "no format 'pdf'"),
+        (["pdf"], None, InvalidArgument, "no format 'pdf'"),
         (["xlsx"], "xlsxwriter", MissingExtra, "Excel needs xlsxwriter"),
         (["sdmx-csv"], "pysdmx", MissingExtra, "SDMX-CSV 2.0 needs pandas and pysdmx"),
     ],
@@ -126,17 +128,17 @@ def test_two_releases_of_one_plan_differ(tmp_path):
 
 @pytest.mark.parametrize("data", [None, 3, np.zeros(3)])
 def test_only_records_and_tables_can_be_released(data):
-    with pytest.raises(InvalidPlan, match="from Records or from a Table"):
+    with pytest.raises(InvalidArgument, match="from Records or from a Table"):
         tb.release(data, PLAN)
 
 
 def test_data_of_another_domain_are_refused():
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         tb.release(tb.datasets.load("fungus"), PLAN)
 
 
 def test_what_is_not_a_plan_or_an_account_is_refused(ledger):
-    with pytest.raises(InvalidPlan, match=r"follows a plan made by tb\.plan, not a str"):
+    with pytest.raises(InvalidArgument, match=r"follows a plan made by tb\.plan, not a str"):
         tb.release(TABLE, "[AB]")
     with pytest.raises(LedgerError, match="name the account"):
         tb.release(TABLE, PLAN, ledger=ledger)

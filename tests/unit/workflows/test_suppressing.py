@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import tabulary as tb
 from tabulary.errors import (
     ConfidentialError,
+    InvalidArgument,
     InvalidColumn,
-    InvalidPlan,
     InvalidTable,
     UnknownLevel,
     UnreadableSource,
@@ -139,7 +139,7 @@ def test_a_published_table_brings_its_people_and_its_prior():
     groups = published_groups(tb.datasets.describe("hair-eye-gene"))
     assert groups.people[0, :, 0].tolist() == [200, 80, 100]
     assert groups.probability[..., 0].tolist() == [[0.5, 0.4, 0.3]] * 3
-    with pytest.raises(InvalidPlan, match="rochdale"):
+    with pytest.raises(InvalidArgument, match="rochdale"):
         published_groups(tb.datasets.describe("rochdale"))
 
 
@@ -193,9 +193,9 @@ def test_a_private_value_that_is_neither_yes_nor_no_is_refused(source, value, re
 
 def test_attributes_are_named_once_and_declared_levels_belong_to_one(source):
     for by, levels in (((), {}), (("eye", "eye"), {}), (("eye",), {"hair": ["fair"]})):
-        with pytest.raises(InvalidPlan, match="Nothing was read"):
+        with pytest.raises(InvalidArgument, match="Nothing was read"):
             source(CELLS, by, levels)
-    with pytest.raises(InvalidPlan, match="two things"):
+    with pytest.raises(InvalidArgument, match="two things"):
         read_cells(source(CELLS), people="people", count="people")
 
 

@@ -29,7 +29,7 @@ from tabulary.builder.service import Service
 from tabulary.builder.state import Actor, Token
 from tabulary.builder.state.tokens import LONGEST_LIFE
 from tabulary.builder.throttle import address_of
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account, Ledger
 from tabulary.workflows.answering.answers import Method
 
@@ -195,7 +195,7 @@ class _Desk:
             made = make_token(self._service, _actor(request, who), asked)
         except ValidationError as wrong:
             return self._tokens(who, given, _complaints(wrong), 422)
-        except InvalidPlan as refusal:
+        except InvalidArgument as refusal:
             said = str(refusal)
             return self._tokens(who, given, {"": said[:1].upper() + said[1:]}, 422)
         except Problem as refusal:

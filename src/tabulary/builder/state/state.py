@@ -19,7 +19,7 @@ from tabulary.builder.state.sessions import Sessions
 from tabulary.builder.state.tokens import Clock, Tokens
 from tabulary.builder.state.usage import Usage
 from tabulary.errors import ServiceError
-from tabulary.ledger.address import Where
+from tabulary.sql import Where
 
 
 def _now() -> datetime:

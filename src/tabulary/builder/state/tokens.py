@@ -14,7 +14,7 @@ from sqlalchemy import insert, select, update
 from tabulary.builder.state import schema
 from tabulary.builder.state.database import Database
 from tabulary.builder.state.log import COMMAND_LINE, Action, Actor, Log
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 Clock = Callable[[], datetime]
 """What time it is, with its zone."""
@@ -89,15 +89,17 @@ class Tokens:
         that pays; a custodian's pays for nothing. `by` is who makes it, for the log.
         """
         if not name.strip() or len(name) > 200 or not name.isprintable():
-            raise InvalidPlan("a token needs a name of at most 200 printable characters. None was made.")
+            raise InvalidArgument("a token needs a name of at most 200 printable characters. None was made.")
         if role not in list(Role):
-            raise InvalidPlan(f"a token is for an analyst or a custodian, not {role!r}. None was made.")
+            raise InvalidArgument(f"a token is for an analyst or a custodian, not {role!r}. None was made.")
         if (role == Role.analyst) != bool(account):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "an analyst's token needs the account that pays, and a custodian's has none. None was made."
             )
         if days is not None and not 1 <= days <= LONGEST_LIFE:
-            raise InvalidPlan(f"a token is good for 1 to {LONGEST_LIFE:,} days, not {days!r}. None was made.")
+            raise InvalidArgument(
+                f"a token is good for 1 to {LONGEST_LIFE:,} days, not {days!r}. None was made."
+            )
         # Whole seconds, as they are stored.
         created = self._clock().astimezone(UTC).replace(microsecond=0)
         token = Token(

@@ -12,7 +12,7 @@ from rich.text import Text
 from tabulary.cli.console import output, print_points, progress_bar
 from tabulary.cli.new_file import check_new, write_new
 from tabulary.cli.suppressed_tables import cells_only, print_suppressed, published
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.suppress.pages.grid import TOTAL, Entry
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ def _parts(path: Path) -> dict[str, dict[str, list[str]]]:
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError, tomllib.TOMLDecodeError):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--parts {path}: there is no such file, or it is not TOML. Nothing was attacked."
         ) from None
     for attribute, levels in content.items():
         if not isinstance(levels, dict) or not all(
             isinstance(of, list) and all(isinstance(part, str) for part in of) for of in levels.values()
         ):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f'--parts {path}: {attribute!r} is not of the form [{attribute}] "0-17" = ["0-14", "15-17"]. Nothing '
                 "was attacked."
             )

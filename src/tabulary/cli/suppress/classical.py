@@ -28,7 +28,7 @@ from tabulary.cli.suppress.inputs import (
 from tabulary.cli.suppressed_tables import cells_only, new_folder, print_suppressed, say_written
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.suppress.pages.grid import Entry
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class ClassicalRules:
         options = {"--dominance": self.dominance, "--p-percent": self.p_percent}
         amounts = [name for name, given in options.items() if given is not None]
         if not amounts and self.threshold is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"name a rule: --threshold 5, --dominance 1,75 or --p-percent 10. {NOTHING_DONE}"
             )
         if amounts and self.value is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"{amounts[0]} compares single contributions. Name their column with --value, in a file with one row "
                 f"per contributor. {NOTHING_DONE}"
             )
@@ -189,7 +189,7 @@ def _read(
 
     if value is not None:
         if source.persons or source.people is not None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "--value is for a file with one row per contributor. Leave --persons, --private and --people out. "
                 f"{NOTHING_DONE}"
             )
@@ -219,7 +219,7 @@ def _pair(text: str) -> tuple[int, float]:
     try:
         return int(number), float(share)
     except ValueError:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--dominance {text}: write n,k such as 1,75: the n largest contributions, and k percent. {NOTHING_DONE}"
         ) from None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tabulary.cli.options import assigned, given_options, option_name
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from tabulary.suppress.samplers.people import People
@@ -79,11 +79,11 @@ class TableInput:
 
     def __post_init__(self) -> None:
         if self.file is None and self.dataset is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"name a file, or a published table with --dataset hair-eye-gene. {NOTHING_DONE}"
             )
         if self.private is not None and not self.persons:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"--private needs --persons. In a file with one row per cell use --count. {NOTHING_DONE}"
             )
 
@@ -123,7 +123,7 @@ def table_input(
     """Return what the shared options of a command name."""
     needless = sorted(given_options(context) & _OF_A_FILE) if dataset is not None else []
     if needless:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--dataset has its own people, counts and prior. Leave {option_name(needless[0], {'file': 'the file'})} "
             f"out. {NOTHING_DONE}"
         )
@@ -149,7 +149,7 @@ class PriorInput:
 
     def __post_init__(self) -> None:
         if self.text is not None and self.past:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"--probability gives the prior and --past fits it: use one of them, not both. {NOTHING_DONE}"
             )
 
@@ -169,7 +169,7 @@ class PriorInput:
         if self._number is not None:
             return People.of(groups.domain, groups.people, self._number)
         if groups.probability is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "the prior is missing: the probability that a person has the private attribute. Give it with "
                 "--probability 0.4, name its column with --probability risk, or fit it from past tables with --past. "
                 "Nothing was released."

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tabulary.cli.console import output, progress_bar
-from tabulary.errors import InvalidPlan, ReleaseDamaged
+from tabulary.errors import InvalidArgument, ReleaseDamaged
 
 
 def replay(
@@ -25,7 +25,7 @@ def replay(
 
     table = read_table(folder).table
     if not isinstance(table, SimulatableTable):
-        raise InvalidPlan(f"{folder} holds no decisions: simulatable suppression did not make it.")
+        raise InvalidArgument(f"{folder} holds no decisions: simulatable suppression did not make it.")
     with progress_bar() as progress:
         found = decide_again(table, progress=progress)
     if found.difference is not None:

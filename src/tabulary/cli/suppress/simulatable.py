@@ -26,7 +26,7 @@ from tabulary.cli.suppress.inputs import (
     table_input,
 )
 from tabulary.cli.suppressed_tables import new_folder, print_suppressed, say_written
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 
 class DecisionRule(StrEnum):
@@ -78,7 +78,9 @@ def simulatable(
     from tabulary.workflows.suppressing import write_suppressed
 
     if persons and private is None:
-        raise InvalidPlan(f"--persons needs --private: the column of the private attribute. {NOTHING_DONE}")
+        raise InvalidArgument(
+            f"--persons needs --private: the column of the private attribute. {NOTHING_DONE}"
+        )
     source = table_input(
         context,
         file=file,

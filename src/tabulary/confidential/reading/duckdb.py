@@ -3,12 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import duckdb
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from tabulary.confidential.coding import Recoding
@@ -16,6 +13,9 @@ from tabulary.confidential.reading import Batch, files
 from tabulary.confidential.reading.sql import Recoded, is_readable, numbers, quoted, recoded, text_of
 from tabulary.confidential.threads import available_threads
 from tabulary.errors import InvalidColumn, TabularyError, UnreadableSource, listed
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _BATCH_ROWS = 1 << 17
 _MEMORY = "1GB"
@@ -69,6 +69,8 @@ class DuckDBReader:
     @classmethod
     def of_arrow(cls, data: Any, called: str = "the Arrow table") -> "DuckDBReader":
         """Return the reader of an Arrow table, batch or reader."""
+        import pyarrow
+
         if isinstance(data, pyarrow.RecordBatch):
             data = pyarrow.Table.from_batches([data])
         if not isinstance(data, pyarrow.Table | pyarrow.RecordBatchReader):
@@ -86,11 +88,13 @@ class DuckDBReader:
         finally:
             connection.close()
 
-    def columns(self, texts: Sequence[str], amounts: Sequence[str] = ()) -> pyarrow.Table:
+    def columns(self, texts: Sequence[str], amounts: Sequence[str] = ()) -> "pyarrow.Table":
         """Return whole columns in the order of the source, for a source that is a table already or fits into memory.
 
         `texts` are read as levels are, `amounts` as doubles; null is what is missing, and what is no finite number.
         """
+        import pyarrow
+
         connection = connect(self.allowed, ordered=True)
         try:
             parts = [_columns(connection, described(), texts, amounts) for described in self.parts]
@@ -151,7 +155,7 @@ def _read(
         yield tuple(_codes(batch.column(i), way) for i, way in enumerate(ways))
 
 
-def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequence[str]) -> pyarrow.Table:
+def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequence[str]) -> "pyarrow.Table":
     wanted = [*texts, *amounts]
     check_columns(part.names, wanted, part.called, remedy="")
     relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
@@ -225,8 +229,10 @@ def _csv(path: Path, delimiter: str) -> Part:
 
 
 def _parquet(path: Path) -> Part:
+    from pyarrow.parquet import read_schema
+
     called = f"the Parquet file {path.name!r}"
-    schema = guarded(lambda: pyarrow.parquet.read_schema(path), called)
+    schema = guarded(lambda: read_schema(path), called)
     relation = f"read_parquet({quoted(str(path))}, hive_partitioning = false, union_by_name = false)"
     return Part(relation, tuple(schema.names), called)
 
@@ -236,6 +242,8 @@ def connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:
 
     It can open the allowed files and no others, and nobody can change that afterwards.
     """
+    import duckdb
+
     connection = duckdb.connect(
         ":memory:",
         config={

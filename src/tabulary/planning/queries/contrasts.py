@@ -39,7 +39,7 @@ from tabulary.planning.accuracy import CellErrors, WeightedErrors
 from tabulary.planning.contrast_errors import contrast_errors
 from tabulary.planning.covariance import block
 from tabulary.planning.queries.linear_map import LinearMap, product_columns
-from tabulary.planning.queries.query import Estimator, Query, Values
+from tabulary.planning.queries.query import Estimator, Kept, Query, Values
 from tabulary.planning.words import table_name
 
 # A binary table on more axes than this is worth loading a compiler for.
@@ -58,7 +58,7 @@ class ContrastsEstimator(Estimator):
         if any(s not in self._positions for s in self._subsets(margin)):
             raise UnknownMargin(f"the plan does not measure every coefficient of {show_margin(margin)}.")
 
-    def table(self, margin: Margin, values: Values) -> Floats:
+    def table(self, margin: Margin, values: Values, kept: Kept) -> Floats:
         """Return the inverse transform of the coefficients."""
         named = self.encoding.margin(margin)
         coefficients = np.zeros(self.encoding.measured_domain.shape_of(named))

@@ -32,7 +32,7 @@ from tabulary.core.workload import MarginIndex, show_margin
 from tabulary.errors import UnknownMargin
 from tabulary.planning.accuracy import CellErrors
 from tabulary.planning.queries.linear_map import LinearMap
-from tabulary.planning.queries.query import Estimator, Query, Values
+from tabulary.planning.queries.query import Estimator, Kept, Query, Values
 from tabulary.planning.words import table_name
 
 
@@ -69,7 +69,7 @@ class CountsEstimator(Estimator):
         """Raise UnknownMargin unless a measured table contains `margin`."""
         self.source_position(margin)
 
-    def table(self, margin: Margin, values: Values) -> Integers:
+    def table(self, margin: Margin, values: Values, kept: Kept) -> Integers:
         """Return the sums of the noisy cells."""
         position = self.source_position(margin)
         summed = tuple(i for i, a in enumerate(self.parts[position].margin) if a not in margin)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats, Integers
+from tabulary.core.cache import ArrayCache
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import MarginSensitivity
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 Values = Callable[[int], Integers]
 """The noisy values of the part at a position of the plan."""
+
+Kept = ArrayCache[Margin, np.float64]
+"""What the estimates of several tables share, by sets of attributes."""
 
 
 @dataclass(frozen=True)
@@ -181,8 +185,11 @@ class Estimator(ABC):
         """Raise UnknownMargin unless the parts determine the table on `margin`."""
 
     @abstractmethod
-    def table(self, margin: Margin, values: Values) -> Cells:
-        """Return the estimate of the table on `margin`, from the values of the parts that it needs."""
+    def table(self, margin: Margin, values: Values, kept: Kept) -> Cells:
+        """Return the estimate of the table on `margin`, from the values of the parts that it needs.
+
+        What other tables need too may be kept in `kept`. The same bits every time, whatever was asked before.
+        """
 
     @abstractmethod
     def error_of(self, margin: Margin) -> ErrorLaw:
@@ -196,13 +203,6 @@ class Estimator(ABC):
     def largest_error(self, margin: Margin) -> float:
         """Return the largest standard error of a cell of the table on `margin`."""
         return float(self.error_of(margin).standard_errors.max())
-
-    def on_demand(self, values: Values, cached_bytes: int) -> Callable[[Margin], Cells]:
-        """Return a function that estimates one table at a time. What many tables share may be kept in the given bytes.
-
-        Safe to use from several threads.
-        """
-        return lambda margin: self.table(margin, values)
 
     def _without_impossible(self, margin: Margin, table: Floats) -> Floats:
         """Return the table with zeros in its impossible cells."""

@@ -25,16 +25,15 @@ has a smaller variance in any cell.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.array_cache import BoundedCache
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
@@ -47,7 +46,7 @@ from tabulary.planning.accuracy import WeightedErrors
 from tabulary.planning.allocation import margin_variance, residual_variances
 from tabulary.planning.covariance import CellCovariance
 from tabulary.planning.queries.linear_map import LinearMap, product_columns
-from tabulary.planning.queries.query import Estimator, Query, Values
+from tabulary.planning.queries.query import Estimator, Kept, Query, Values
 from tabulary.planning.residual_draws import ResidualNoise
 from tabulary.planning.residual_errors import NoisyPart, TailWeights, part_variance, subsets
 from tabulary.planning.words import listed_words, table_name
@@ -88,22 +87,13 @@ class ResidualsEstimator(Estimator):
         if any(s not in self.variances for s in subsets(margin)):
             raise UnknownMargin(f"the plan does not measure every residual of {show_margin(margin)}.")
 
-    def table(self, margin: Margin, values: Values) -> Floats:
-        """Return the sum of the estimated residuals."""
-        return self._summed(margin, {r: self.residual(r, values) for r in subsets(margin)})
-
-    def on_demand(self, values: Values, cached_bytes: int) -> Callable[[Margin], Floats]:
-        """Return a function that estimates one table at a time and keeps the residuals that tables share.
-
-        The same parts are added up in the same order, whatever was asked before: the same bits every time.
-        """
-        kept: BoundedCache[Margin, np.float64] = BoundedCache(cached_bytes)
-
-        def table(margin: Margin) -> Floats:
-            residuals = {r: kept.get(r, lambda r=r: self.residual(r, values)) for r in subsets(margin)}  # type: ignore[misc]
-            return self._summed(margin, residuals)
-
-        return table
+    def table(self, margin: Margin, values: Values, kept: Kept) -> Floats:
+        """Return the sum of the estimated residuals, which are kept."""
+        return table_of(
+            {r: kept.get(r, partial(self.residual, r, values)) for r in subsets(margin)},
+            margin,
+            self.domain.shape_of(margin),
+        )
 
     def residuals(self, values: Values) -> dict[Margin, Floats]:
         """Return the estimate of the residual of every set of the closure of the wanted tables."""
@@ -152,9 +142,6 @@ class ResidualsEstimator(Estimator):
     def largest_error(self, margin: Margin) -> float:
         """Return the standard error of every cell. Needs no tails."""
         return math.sqrt(margin_variance(self.domain, self.variances, margin))
-
-    def _summed(self, margin: Margin, residuals: Mapping[Margin, Floats]) -> Floats:
-        return table_of(residuals, margin, self.domain.shape_of(margin))
 
     def _said(self, position: int, values: Integers, r: Margin) -> Floats:
         """Return what one part adds to the estimate of the residual of r: what it says of it, times its share."""

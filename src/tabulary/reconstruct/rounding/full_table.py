@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.noise.entropy import Entropy, fresh_words
 
 Axes = tuple[int, ...]
@@ -89,9 +89,11 @@ def round_table(
     if method == "nearest":
         return np.floor(real + 0.5).astype(np.int64)
     if method != "controlled":
-        raise InvalidPlan(f"there is no rounding {method!r}. Known: 'nearest', 'controlled'.")
+        raise InvalidArgument(f"there is no rounding {method!r}. Known: 'nearest', 'controlled'.")
     if uniform is None:
-        raise InvalidPlan("controlled rounding is random: give it `uniform`, such as uniforms_from(entropy).")
+        raise InvalidArgument(
+            "controlled rounding is random: give it `uniform`, such as uniforms_from(entropy)."
+        )
     listed = _listed(real.ndim, margins)
     wanted = _maximal(real.ndim, listed)
     floor = np.floor(real)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tabulary.compilation import compiled
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.domain import Domain, Margin
-from tabulary.errors import InvalidPlan, InvalidTable, listed
+from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.reconstruct.rounding.dependent import UNIT, round_on_graph
 from tabulary.reconstruct.rounding.population import Uniform, onto, tables_of_population
 
@@ -80,7 +80,7 @@ def whole_tables(
         facts["method"] = "margins"
     if found is None:
         if total > MOST_RECORDS:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"whole tables that agree with each other would be counted from {total:,} records, more than the "
                 f"{MOST_RECORDS:,} that are made. Nothing was rounded. Keep real numbers: rounding = 'none'."
             )

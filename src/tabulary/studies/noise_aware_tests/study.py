@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tabulary.datasets import log_linear_table
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer import goodness_of_fit, independence
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.noise import Tabulated
@@ -65,7 +65,7 @@ class NoiseAwareTests:
 
     def __post_init__(self) -> None:
         if self.repetitions < 2 or self.draws < 2:
-            raise InvalidPlan("a mean with an error needs two repetitions or more. Nothing was done.")
+            raise InvalidArgument("a mean with an error needs two repetitions or more. Nothing was done.")
 
     @classmethod
     def quick(cls) -> "NoiseAwareTests":

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Margin
 from tabulary.core.workload import Workload, maximal_margins, show_margin
-from tabulary.errors import InvalidPlan, InvalidTable, listed
+from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.release import Release
 from tabulary.synth import from_release
@@ -63,14 +64,14 @@ def public_release(folder: Path, planned: PlanFile) -> Release:
     if mine != theirs:
         differing = [a for a in mine.attributes if a not in theirs.attributes or _other(a, planned, release)]
         what = f"in {listed(differing)}" if differing else "in their order, or in what is impossible"
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--public {folder}: the domain of the release differs from that of {planned.path.name} {what}. "
             "Nothing was done. Use a release of the same attributes and levels."
         )
     known = {attribute for margin in release.margins for attribute in margin}
     missing = mine.margin({a for margin in planned.plan.workload for a in margin} - known)
     if missing:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--public {folder}: no table of the release holds {listed(missing)}, which {planned.path.name} "
             "publishes. Nothing was done. Use a release with these attributes, or leave them out of the plan."
         )
@@ -86,10 +87,9 @@ def summed(counts: Counts, margin: Margin) -> NDArray[np.int64]:
     """Return the counts on a margin, from the smallest counted table that contains it."""
     holding = [held for held in counts if set(margin) <= set(held)]
     if not holding:
-        raise InvalidPlan(f"{show_margin(margin)} was not counted.")
+        raise InvalidArgument(f"{show_margin(margin)} was not counted.")
     source = min(holding, key=lambda held: counts[held].size)
-    others = tuple(i for i, attribute in enumerate(source) if attribute not in margin)
-    return np.asarray(counts[source].sum(axis=others))
+    return sum_onto(counts[source], source, margin)
 
 
 def _other(attribute: str, planned: PlanFile, release: Release) -> bool:

@@ -9,7 +9,7 @@ from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
 from tabulary.core.workload import Workload
-from tabulary.errors import InvalidPlan, listed
+from tabulary.errors import InvalidArgument, listed
 from tabulary.planning import Plan, plan
 from tabulary.planning.comparison import Comparison, Refusal, candidate_names, shrunk_name
 from tabulary.planning.planners import RESIDUAL
@@ -131,7 +131,7 @@ def amounts(
     wrong, right = (epsilons, "--rho") if isinstance(own, ZCDP) else (rhos, "--epsilon")
     if wrong:
         other = "--epsilon" if right == "--rho" else "--rho"
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{other} is given, but the plan promises {own}. Nothing was done. Name the amounts with {right}."
         )
     given = [with_amount(own, value) for value in (*epsilons, *rhos)]
@@ -155,14 +155,14 @@ def series_of(
     names = [shrunk_name(RESIDUAL.name) if name == _SHORT else name for name in dict.fromkeys(mechanisms)]
     for name in names:
         if name in refused:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"mechanism {name!r} cannot answer this plan: {refused[name].reason} Nothing was done. Those that can "
                 f"are {listed(found)}."
             )
         if name not in found:
             known = candidate_names()
             why = "is not compared for this plan" if name in known else "is not known"
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"mechanism {name!r} {why}. Nothing was done. Choose among {listed(found)}; "
                 f"{_SHORT!r} stands for {shrunk_name(RESIDUAL.name)!r}."
             )

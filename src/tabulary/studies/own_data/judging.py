@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, axes_outside, sum_onto
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts as Published
 from tabulary.core.table import Table
@@ -154,8 +154,7 @@ class Judge:
         """Return a margin as a reader has it: a published table, or the sums of one."""
         source = holder(margin, self.plan.workload)
         assert source is not None
-        others = tuple(i for i, attribute in enumerate(source) if attribute not in margin)
-        return np.asarray(published[source].sum(axis=others), dtype=np.float64)
+        return np.asarray(sum_onto(published[source], source, margin), dtype=np.float64)
 
     @cached_property
     def _truth(self) -> dict[Margin, NDArray[np.int64]]:
@@ -191,8 +190,7 @@ class Judge:
         if source == margin or not isinstance(law, CellErrors) or self.plan.estimator.agree:
             # Of tables that agree, the sums of one are the table on fewer attributes.
             return law if source == margin else self.plan.error_of(margin)
-        others = tuple(i for i, attribute in enumerate(source) if attribute not in margin)
-        return CellErrors(law.noise, np.asarray(law.terms.sum(axis=others)))
+        return CellErrors(law.noise, sum_onto(law.terms, source, margin))
 
     def _expected(self, margin: Margin) -> float | None:
         if self.plan.reconstruct == "shrink":
@@ -244,8 +242,7 @@ def fitted_from_margins(model: LogLinearModel, tables: Mapping[Margin, Floats]) 
     for _ in range(_SWEEPS):
         before = fitted.copy()
         for margin, share in wanted.items():
-            others = tuple(i for i, attribute in enumerate(domain.attributes) if attribute not in margin)
-            now = fitted.sum(axis=others, keepdims=True)
+            now = fitted.sum(axis=axes_outside(domain.attributes, margin), keepdims=True)
             aim = share.reshape(now.shape)
             fitted = fitted * np.divide(aim, now, out=np.zeros_like(aim), where=now > 0)
         if float(np.abs(fitted - before).sum()) < _CLOSE:

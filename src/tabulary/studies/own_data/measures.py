@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tabulary.core.domain import Margin
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, InvalidWorkload, TooManyCells, UnknownMargin
+from tabulary.errors import InvalidArgument, InvalidWorkload, TooManyCells, UnknownMargin
 from tabulary.infer import LogLinearModel
 
 MOST_MODEL_CELLS = 1_000_000
@@ -43,7 +43,7 @@ class Measures:
         tested = [m for text in tests for m in _parsed("--test", text, tables)]
         for margin in tested:
             if len(margin) != 2:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"--test {show_margin(margin)}: independence is between two attributes, and these are "
                     f"{len(margin)}. Nothing was done. Name two of them, such as [sex job]."
                 )
@@ -75,7 +75,7 @@ def _model(text: str, tables: Workload) -> LogLinearModel:
     generators = _parsed("--model", text, tables)
     named = tables.domain.margin({a for margin in generators for a in margin})
     if not named:
-        raise InvalidPlan("--model []: a model without attributes has nothing to fit. Nothing was done.")
+        raise InvalidArgument("--model []: a model without attributes has nothing to fit. Nothing was done.")
     model = LogLinearModel(tables.domain.project(named), tuple(generators))
     if holder(named, tables) is None:
         _check_held("--model", text, model.generators, tables)

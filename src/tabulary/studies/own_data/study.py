@@ -12,7 +12,7 @@ from tabulary.confidential.sources import Source
 from tabulary.core.privacy import Privacy
 from tabulary.core.progress import Progress
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidArgument, UnreadableSource
 from tabulary.planning.comparison import Refusal
 from tabulary.release import Release
 from tabulary.studies.own_data.counting import (
@@ -94,12 +94,12 @@ class PlanStudy:
             progress: called with (what, done, total) while mechanisms are compared.
         """
         if not 0 < target < 1:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the target is a relative error between 0 and 1, not {target!r}. Nothing was done."
             )
         often = repetitions if repetitions is not None else _QUICK_REPETITIONS if quick else REPETITIONS
         if often < 2:
-            raise InvalidPlan(f"a band needs at least 2 repetitions, not {often!r}. Nothing was done.")
+            raise InvalidArgument(f"a band needs at least 2 repetitions, not {often!r}. Nothing was done.")
         # Before mechanisms are compared, which may take a while: what is wrong is said at once.
         grid = amounts(planned.plan.privacy, epsilons=epsilons, rhos=rhos, quick=quick)
         measures = Measures.read(planned.plan.workload, margins=margins, models=models, tests=tests)

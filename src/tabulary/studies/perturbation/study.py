@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tabulary.core.table import Table
 from tabulary.datasets import independent_table, load
-from tabulary.errors import InvalidPlan, NotCertified
+from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer import independence
 from tabulary.infer.association import cramers_v
 from tabulary.perturb import Laplace, Normal, PerturbedTable
@@ -56,7 +56,7 @@ class PerturbationStudy:
             or self.aware < 1
             or not self.epsilons
         ):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "a study of perturbation needs an ε, two repetitions or more, two fresh tables of each size "
                 "or more, and a noise-aware test. Nothing was done."
             )

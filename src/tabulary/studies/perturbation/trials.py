@@ -9,7 +9,7 @@ import numpy as np
 
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.infer.association import cramers_v
 from tabulary.noise import ExactSampler, Sampler
 from tabulary.perturb import Laplace, Normal, match_delta
@@ -96,7 +96,7 @@ def risk_utility(
     (0.25763, [('laplace', 7), ('normal', 10)])
     """
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
-        raise InvalidPlan(f"the number of repetitions is a positive whole number, not {repetitions!r}.")
+        raise InvalidArgument(f"the number of repetitions is a positive whole number, not {repetitions!r}.")
     truth = cramers_v(table)
     laws = compared_laws(epsilons, bound=bound)
     trials = _trials(table, laws, repetitions, sampler or ExactSampler())

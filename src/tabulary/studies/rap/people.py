@@ -12,7 +12,7 @@ import pyarrow.csv
 from tabulary.core.domain import Domain
 from tabulary.core.workload import Workload
 from tabulary.datasets import people, people_domain
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 MADE_UP, ADULT = "made-up people", "Adult"
 
@@ -53,13 +53,13 @@ def adult(path: Path) -> People:
     try:
         table = pyarrow.csv.read_csv(path)
     except FileNotFoundError:
-        raise InvalidPlan(f"--adult: there is no file {str(path)!r}. Nothing was done.") from None
+        raise InvalidArgument(f"--adult: there is no file {str(path)!r}. Nothing was done.") from None
     except (OSError, pyarrow.ArrowInvalid):
-        raise InvalidPlan(f"--adult: {str(path)!r} cannot be read as CSV. Nothing was done.") from None
+        raise InvalidArgument(f"--adult: {str(path)!r} cannot be read as CSV. Nothing was done.") from None
     missing = sorted(_COLUMNS - set(table.column_names))
     if missing or table.num_rows == 0:
         what = f"it has no column {missing[0]!r}" if missing else "it holds no record"
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--adult: {str(path)!r} is not the Adult extract, for {what}. Nothing was done. Give the "
             "public extract as CSV; for records of your own use: tabulary study risk-utility."
         )
@@ -87,7 +87,7 @@ def fingerprint(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as problem:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"--adult: {str(path)!r} cannot be read: {problem.strerror}. Nothing was done."
         ) from None
 

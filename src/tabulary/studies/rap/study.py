@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies.rap.answering import Fitting, Question, answer
 from tabulary.studies.rap.people import (
     ADULT,
@@ -92,13 +92,15 @@ class RapCurves:
             or min(self.numbers) < 1
             or self.margins < 1
         ):
-            raise InvalidPlan("the study needs ε, orders of tables and numbers of tables. Nothing was done.")
+            raise InvalidArgument(
+                "the study needs ε, orders of tables and numbers of tables. Nothing was done."
+            )
         if not {"rap", "nothing"} <= set(self.methods) <= set(METHODS_COMPARED):
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the methods are rap, nothing and others of {', '.join(METHODS_COMPARED)}. Nothing was done."
             )
         if self.repetitions < 2:
-            raise InvalidPlan("the study needs at least two repetitions. Nothing was done.")
+            raise InvalidArgument("the study needs at least two repetitions. Nothing was done.")
 
     @classmethod
     def quick(cls, path: Path | None = None) -> "RapCurves":

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, get_args
 
-from tabulary.errors import InvalidPlan, listed
+from tabulary.errors import InvalidArgument, listed
 from tabulary.studies.sparse_tables.methods import Name
 from tabulary.studies.sparse_tables.printed import TABLES, comparisons
 from tabulary.studies.sparse_tables.trials import trials
@@ -53,11 +53,11 @@ class SparseTables:
     def __post_init__(self) -> None:
         unknown = [name for name in self.tables if name not in TABLES]
         if unknown or not self.tables:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the study is about {listed(TABLES)}, not {unknown[0] if unknown else 'nothing'!r}. Nothing was done."
             )
         if self.repetitions < 2:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"a spread needs two repetitions or more, not {self.repetitions!r}. Nothing was done."
             )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tabulary.core.domain import Domain
 from tabulary.datasets import Dataset, carriers, describe
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies.study import Lab, Row, Section, Sheets, Task
 from tabulary.studies.suppression.distortion import far_off
 from tabulary.studies.suppression.methods import METHODS, noisy_tables
@@ -69,11 +69,11 @@ class SuppressionStudy:
 
     def __post_init__(self) -> None:
         if self.repetitions < 2:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"{self.repetitions} repetitions show nothing; ask for 2 or more. Nothing was done."
             )
         if EPSILON not in self.suppressor_epsilons or EPSILON not in self.noise_epsilons:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"the paper's own ε, {EPSILON}, must be among those that are tried. Nothing was done."
             )
 

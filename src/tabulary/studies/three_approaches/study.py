@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tabulary.core.privacy import ApproxDP, Privacy, PureDP
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.studies.study import Section, Sheets, Task
 from tabulary.studies.three_approaches.expected import expected_errors, statements
 from tabulary.studies.three_approaches.measured import bounds, measured_errors
@@ -46,13 +46,15 @@ class ThreeApproaches:
 
     def __post_init__(self) -> None:
         if not self.sizes or not self.tried or not self.ways or min(self.ways) < 1:
-            raise InvalidPlan("the study needs numbers of attributes and orders of tables. Nothing was done.")
+            raise InvalidArgument(
+                "the study needs numbers of attributes and orders of tables. Nothing was done."
+            )
         if max(self.ways) > min(max(self.sizes), max(self.tried)):
-            raise InvalidPlan("some tables have more attributes than there are. Nothing was done.")
+            raise InvalidArgument("some tables have more attributes than there are. Nothing was done.")
         if self.failure not in FAILURES:
-            raise InvalidPlan(f"the failure is one of {', '.join(map(str, FAILURES))}. Nothing was done.")
+            raise InvalidArgument(f"the failure is one of {', '.join(map(str, FAILURES))}. Nothing was done.")
         if self.repetitions < 2 or self.draws < 2:
-            raise InvalidPlan("the study needs at least two repetitions and two draws. Nothing was done.")
+            raise InvalidArgument("the study needs at least two repetitions and two draws. Nothing was done.")
 
     @classmethod
     def quick(cls) -> "ThreeApproaches":

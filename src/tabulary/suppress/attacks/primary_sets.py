@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, InvalidTable, TooManyCells
+from tabulary.errors import InvalidArgument, InvalidTable, TooManyCells
 from tabulary.suppress.attacks.empty_cells import Edge, Edges, exposed, protected_by
 from tabulary.suppress.attacks.published import Published
 from tabulary.suppress.classical_method.rules import Threshold
@@ -301,17 +301,17 @@ def _with_both_sums(table: SuppressedTable) -> bool:
 
 def _check(table: SuppressedTable, rule: Threshold, minimal: bool) -> None:
     if not table.whole:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "the rule is a threshold of counts and the table holds amounts: which cells it called sensitive cannot be "
             "told. Attack the table without a rule."
         )
     if minimal and not _with_both_sums(table):
-        raise InvalidPlan(
+        raise InvalidArgument(
             "that as few cells as possible were suppressed says something of a two-way table with all the sums of its "
             "rows and columns published. Attack this table with minimal=False, or without a rule."
         )
     if minimal and table.domain.structural_zeros:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "which patterns are smallest is not known of a table with cells that cannot be. Attack it with "
             "minimal=False, or without a rule."
         )

@@ -12,7 +12,7 @@ from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import CannotProtect, InvalidPlan, InvalidTable, NotCertified, listed
+from tabulary.errors import CannotProtect, InvalidArgument, InvalidTable, NotCertified, listed
 from tabulary.suppress.classical_method.contributions import Contributions
 from tabulary.suppress.classical_method.frame import Frame
 from tabulary.suppress.classical_method.problem import Problem
@@ -221,7 +221,7 @@ def _pattern(
         )
     two_way = len(frame.shape) == 2
     if method == "exact" and not two_way:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the cheapest pattern is found for two-way tables, and this one has {len(frame.shape)} attributes. "
             "Nothing was published. Use method='heuristic'."
         )
@@ -350,9 +350,9 @@ def _cost(frame: Frame, values: Floats, cost: str | ArrayLike) -> Floats:
     try:
         given = np.array(np.broadcast_to(np.asarray(cost, dtype=np.float64), values.shape))
     except (TypeError, ValueError):
-        raise InvalidPlan(f"costs are numbers in the table's shape {values.shape}.") from None
+        raise InvalidArgument(f"costs are numbers in the table's shape {values.shape}.") from None
     if not np.isfinite(given).all() or (given < 0).any():
-        raise InvalidPlan("a cost is negative, infinite or missing.")
+        raise InvalidArgument("a cost is negative, infinite or missing.")
     return frame.of(given)
 
 
@@ -361,7 +361,7 @@ def _mask(cells: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
         return np.zeros(shape, dtype=np.bool_)
     marks = np.asarray(cells)
     if marks.shape != shape or marks.dtype != np.bool_:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"cells that must be published are marked True in an array of shape {shape}, not {marks.dtype} of shape "
             f"{marks.shape}."
         )
@@ -378,10 +378,10 @@ def _names(frame: Frame, cells: Mask) -> str:
 
 def _check_options(cost: object, margins: str, method: str, time_limit: float | None) -> None:
     if isinstance(cost, str) and cost not in ("cells", "counts"):
-        raise InvalidPlan(f"what is kept small is 'cells', 'counts' or an array of costs, not {cost!r}.")
+        raise InvalidArgument(f"what is kept small is 'cells', 'counts' or an array of costs, not {cost!r}.")
     if margins not in ("publish", "suppress"):
-        raise InvalidPlan(f"margins are to 'publish' or to 'suppress', not {margins!r}.")
+        raise InvalidArgument(f"margins are to 'publish' or to 'suppress', not {margins!r}.")
     if method not in ("auto", "exact", "heuristic"):
-        raise InvalidPlan(f"unknown method {method!r}. Use 'auto', 'exact' or 'heuristic'.")
+        raise InvalidArgument(f"unknown method {method!r}. Use 'auto', 'exact' or 'heuristic'.")
     if time_limit is not None and not time_limit > 0:
-        raise InvalidPlan(f"a time limit is a number of seconds above 0, not {time_limit!r}.")
+        raise InvalidArgument(f"a time limit is a number of seconds above 0, not {time_limit!r}.")

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable
 
 Edge = tuple[int, int]
 
@@ -67,7 +67,9 @@ def _smallest(primary: tuple[tuple[bool, ...], ...], shape: tuple[int, int]) -> 
     for extra in range(graph.least_extra, rows * columns - len(wanted) + 1):
         if _completes(graph, extra, frozenset()):
             return len(wanted) + extra
-    raise InvalidPlan("a pattern of every cell leaves a bridge.")  # of no table with two rows and two columns
+    raise InvalidArgument(
+        "a pattern of every cell leaves a bridge."
+    )  # of no table with two rows and two columns
 
 
 def _completes(graph: "_Graph", extra: int, refused: frozenset[Edge]) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.arrays import Floats
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.suppress.classical_method.contributions import Contributions
 
 Mask = NDArray[np.bool_]
@@ -38,11 +38,11 @@ class Levels:
             try:
                 level = np.array(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError):
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"the {name} protection level is not a number, or an array of them."
                 ) from None
             if not np.isfinite(level).all() or (level < 0).any():
-                raise InvalidPlan(f"a {name} protection level is negative, infinite or missing.")
+                raise InvalidArgument(f"a {name} protection level is negative, infinite or missing.")
             level.setflags(write=False)
             object.__setattr__(self, name, level)
 
@@ -55,7 +55,7 @@ class Levels:
         try:
             return Levels(*(np.broadcast_to(level, shape) for level in self._all))
         except ValueError:
-            raise InvalidPlan(f"the protection levels do not fit a table of shape {shape}.") from None
+            raise InvalidArgument(f"the protection levels do not fit a table of shape {shape}.") from None
 
     def joined(self, other: "Levels") -> "Levels":
         """Return levels that are met only where both are."""
@@ -114,9 +114,11 @@ class Threshold:
     def __post_init__(self) -> None:
         whole = isinstance(self.limit, int | np.integer) and not isinstance(self.limit, bool)
         if not whole or self.limit < 0:
-            raise InvalidPlan(f"a threshold is a whole number of people from 0 up, not {self.limit!r}.")
+            raise InvalidArgument(f"a threshold is a whole number of people from 0 up, not {self.limit!r}.")
         if self.hides not in ("value", "range"):
-            raise InvalidPlan(f"a threshold hides the 'value' of a cell or its 'range', not {self.hides!r}.")
+            raise InvalidArgument(
+                f"a threshold hides the 'value' of a cell or its 'range', not {self.hides!r}."
+            )
 
     def sensitive(self, values: ArrayLike, contributions: Contributions | None = None) -> Mask:
         """Return which cells count at most `limit`."""
@@ -130,7 +132,7 @@ class Threshold:
         if self.hides == "value":
             return Levels(width=np.ones(counted.shape) if contributions is None else counted / 10)
         if contributions is not None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "a threshold on the number of contributors cannot hide the range of an amount. "
                 "Use hides='value', or give the protection levels."
             )
@@ -155,11 +157,11 @@ class Dominance:
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or isinstance(self.n, bool) or self.n < 1:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"dominance looks at a whole number of contributions from 1 up, not {self.n!r}."
             )
         if not 0 < self.k < 100:
-            raise InvalidPlan(f"dominance is a share between 0 and 100 percent, not {self.k!r}.")
+            raise InvalidArgument(f"dominance is a share between 0 and 100 percent, not {self.k!r}.")
 
     def sensitive(self, values: ArrayLike, contributions: Contributions | None = None) -> Mask:
         """Return which cells are dominated by their largest contributions."""
@@ -192,7 +194,7 @@ class PPercent:
 
     def __post_init__(self) -> None:
         if not 0 < self.p < np.inf:
-            raise InvalidPlan(f"the p percent rule needs a p above 0, not {self.p!r}.")
+            raise InvalidArgument(f"the p percent rule needs a p above 0, not {self.p!r}.")
 
     def sensitive(self, values: ArrayLike, contributions: Contributions | None = None) -> Mask:
         """Return which cells let one contributor estimate another too well."""
@@ -219,7 +221,7 @@ def primary(
     """
     several = list(rules) if isinstance(rules, Sequence) else [rules]
     if not several:
-        raise InvalidPlan("no rule says which cells are sensitive. Give one, such as Threshold(5).")
+        raise InvalidArgument("no rule says which cells are sensitive. Give one, such as Threshold(5).")
     shape = np.shape(values)
     if contributions is not None and contributions.shape != shape:
         raise InvalidTable(f"the table's shape is {shape} but the contributions' is {contributions.shape}.")
@@ -238,7 +240,7 @@ def _on_both_sides(level: Floats, contributions: Contributions | None) -> Levels
 
 def _given(contributions: Contributions | None, rule: str) -> Contributions:
     if contributions is None:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"{rule} looks at single contributions. Give them: contributions=Contributions(...)."
         )
     return contributions

@@ -12,7 +12,7 @@ import numpy as np
 from tabulary.confidential.threads import available_threads
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.suppress.samplers.answers import Answers, Posterior
 from tabulary.suppress.samplers.coins import Coins
 from tabulary.suppress.samplers.known import Cell, Known, Question, Split
@@ -90,9 +90,9 @@ class Chain:
         progress: Progress | None = None,
     ) -> None:
         if sweeps < 16:
-            raise InvalidPlan(f"a chain of {sweeps} sweeps shows nothing. Allow 16 sweeps at least.")
+            raise InvalidArgument(f"a chain of {sweeps} sweeps shows nothing. Allow 16 sweeps at least.")
         if not tolerance > 0:
-            raise InvalidPlan(f"a tolerance of {tolerance} cannot be reached. Take one above zero.")
+            raise InvalidArgument(f"a tolerance of {tolerance} cannot be reached. Take one above zero.")
         self._epsilon = None if epsilon is None else float(epsilon)
         self._tolerance = tolerance
         self._sweeps = sweeps

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan, InvalidTable, listed
+from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.suppress.samplers.people import People
 from tabulary.suppress.simulatable_method.persons import Persons, is_frame
 
@@ -32,13 +32,13 @@ def read_people(
     names = None if attributes is None else _names(attributes)
     if isinstance(people, People):
         if probability is not None or names is not None or domain is not None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "these people have their probabilities and labels with them: leave `probability`, `attributes` and "
                 "`domain` out. Nothing was released."
             )
         return people, _counts(counts, people)
     if probability is None:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "`probability` is missing, the prior that someone has the private attribute. Nothing was released."
         )
     if is_frame(people):
@@ -52,12 +52,12 @@ def _of_persons(
 ) -> tuple[People, NDArray[np.int64]]:
     if domain is None:
         if names is None:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "which columns of the frame are the table's attributes? Say attributes=[...]. Nothing was released."
             )
         domain = persons.domain(names)
     elif names is not None and tuple(names) != domain.attributes:
-        raise InvalidPlan("`attributes` and `domain` name different attributes. Nothing was released.")
+        raise InvalidArgument("`attributes` and `domain` name different attributes. Nothing was released.")
     cells = persons.cells(domain)
     if isinstance(probability, str) or np.shape(probability) == (len(persons),):
         priors = persons.priors(probability)
@@ -93,7 +93,7 @@ def _of_cells(
     for other in labelled:
         _check_same(domain, other)
     if names is not None and tuple(names) != domain.attributes:
-        raise InvalidPlan("`attributes` are not those of the table. Nothing was released.")
+        raise InvalidArgument("`attributes` are not those of the table. Nothing was released.")
     if isinstance(probability, Table):
         probability = _by_cell(probability, domain)
         probability = probability[..., None] if number.ndim > len(domain.shape) else probability
@@ -173,5 +173,7 @@ def _array(given: Any, name: str) -> NDArray[np.float64]:
 
 def _names(attributes: Iterable[str]) -> list[str]:
     if isinstance(attributes, str):
-        raise InvalidPlan("`attributes` is a list of names, such as ['eye', 'hair']. Nothing was released.")
+        raise InvalidArgument(
+            "`attributes` is a list of names, such as ['eye', 'hair']. Nothing was released."
+        )
     return list(attributes)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified, listed
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified, listed
 from tabulary.suppress.samplers.coins import Coins
 from tabulary.suppress.samplers.known import Cell, Known
 from tabulary.suppress.samplers.people import People, Range
@@ -330,7 +330,7 @@ def _in_groups(people: People, groups: tuple[tuple[Range, ...], ...]) -> NDArray
 def _indices(order: Iterable[Iterable[int | str]], domain: Domain) -> tuple[Index, ...]:
     cells = [tuple(cell) for cell in order]
     if any(len(cell) != len(domain.shape) for cell in cells):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"a cell of the order names one level of each of {listed(domain.attributes)}. Nothing was released."
         )
     try:
@@ -342,7 +342,7 @@ def _indices(order: Iterable[Iterable[int | str]], domain: Domain) -> tuple[Inde
             for cell in cells
         )
     except TypeError:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "a cell of the order is given by positions or by labels. Nothing was released."
         ) from None
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tabulary.core.domain import Domain
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.errors import InvalidPlan, InvalidPrivacy, listed
+from tabulary.errors import InvalidArgument, InvalidPrivacy, listed
 from tabulary.suppress.samplers.people import People
 
 RULES = ("computed", "sampled")
@@ -68,20 +68,20 @@ class Terms:
                 f"delta is a probability strictly between 0 and 1, not {show_fraction(delta)}. Nothing was released."
             )
         if self.rule not in RULES:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"there is no rule {self.rule!r}. There are {listed(RULES)}. Nothing was released."
             )
         if self.sampler not in SAMPLERS:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"there is no sampler {self.sampler!r}. There are {listed(SAMPLERS)}. Nothing was released."
             )
         if not isinstance(self.seed, str):
-            raise InvalidPlan(f"a seed is text, not {type(self.seed).__name__}. Nothing was released.")
+            raise InvalidArgument(f"a seed is text, not {type(self.seed).__name__}. Nothing was released.")
         if not isinstance(self.bins, Mapping):
-            raise InvalidPlan("bins are given by attribute, such as {'age': 4}. Nothing was released.")
+            raise InvalidArgument("bins are given by attribute, such as {'age': 4}. Nothing was released.")
         for attribute, limit in self.bins.items():
             if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-                raise InvalidPlan(
+                raise InvalidArgument(
                     f"bins[{attribute!r}] is the greatest number of parts, at least 1. Nothing was released."
                 )
         object.__setattr__(self, "epsilon", epsilon)
@@ -92,19 +92,19 @@ class Terms:
         """Refuse terms that name what the domain does not have, or an order that is none of its cells."""
         strangers = [attribute for attribute in self.bins if attribute not in domain.attributes]
         if strangers:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 f"bins are given for {listed(strangers)}, which the table does not have. It has "
                 f"{listed(domain.attributes)}. Nothing was released."
             )
         if self.order is None:
             return
         if self.bins:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "an order of cells is given together with bins, but the cells of a binned table are not known "
                 "beforehand. Leave the order out: rows come first. Nothing was released."
             )
         if len(self.order) != domain.size or {*self.order} != {*product(*map(range, domain.shape))}:
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "the order of the cells does not name every cell of the table once. Nothing was released."
             )
 
@@ -172,7 +172,9 @@ class Terms:
                     sampler=sampler,
                     seed=seed,
                 )
-        raise InvalidPlan("this is not the description of the terms of a suppression that Tabulary writes.")
+        raise InvalidArgument(
+            "this is not the description of the terms of a suppression that Tabulary writes."
+        )
 
     def sealed(self, people: People) -> "Terms":
         """Return the terms with the seed that follows from them and the people, so that nobody chooses one."""
@@ -200,4 +202,4 @@ def people_from(description: object) -> People:
     match description:
         case {"domain": domain, "number": list(number), "probability": list(probability), **rest} if not rest:
             return People(Domain.from_description(domain), number, probability)  # type: ignore[arg-type]
-    raise InvalidPlan("this is not the description of the people of a table that Tabulary writes.")
+    raise InvalidArgument("this is not the description of the people of a table that Tabulary writes.")

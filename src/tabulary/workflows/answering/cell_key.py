@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, perturb
 from tabulary.cellkey.promise import PROMISE
-from tabulary.core.array_cache import BoundedCache
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.cache import ArrayCache, Cache
+from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidPlan, TableRefused
+from tabulary.errors import InvalidArgument, TableRefused
 from tabulary.noise.keyed import derived_key
 from tabulary.planning.allowed_tables import Universe
 from tabulary.release.promise import Promise
 from tabulary.workflows.answering.answers import Answer, Method
-
-MEMORY_BYTES = 256 << 20
-"""How many bytes of perturbed counts are kept, unless told otherwise."""
 
 
 @dataclass(frozen=True, init=False)
@@ -49,9 +46,9 @@ class Sparsity:
 
     def __init__(self, ones: object = Fraction(1, 4), ones_and_twos: object = Fraction(1, 2)) -> None:
         for name, given in (("ones", ones), ("ones_and_twos", ones_and_twos)):
-            share = exact_fraction(given, name=f"the largest share of {name}", error=InvalidPlan)
+            share = exact_fraction(given, name=f"the largest share of {name}", error=InvalidArgument)
             if not 0 <= share <= 1:
-                raise InvalidPlan(f"the largest share of {name} is a number from 0 to 1, not {given!r}.")
+                raise InvalidArgument(f"the largest share of {name} is a number from 0 to 1, not {given!r}.")
             object.__setattr__(self, name, share)
 
     def is_too_sparse(self, table: CellKeyTable) -> bool:
@@ -103,7 +100,7 @@ class CellKeyAnswers:
         zeros: bytes | None,
         minimum: int | None,
         sparsity: Sparsity | None,
-        memory_bytes: int,
+        cache: Cache,
     ) -> None:
         self._records = records
         self._universe = universe
@@ -114,7 +111,7 @@ class CellKeyAnswers:
         self._minimum = minimum
         self._sparsity = sparsity
         self._promise = cell_key_promise(sparsity)
-        self._perturbed: BoundedCache[Margin, np.int64] = BoundedCache(memory_bytes)
+        self._perturbed: ArrayCache[Margin, np.int64] = ArrayCache(cache)
 
     @classmethod
     def open(
@@ -128,21 +125,24 @@ class CellKeyAnswers:
         secret: bytes | None = None,
         minimum: int | None = None,
         sparsity: Sparsity | None = None,
-        memory_bytes: int = MEMORY_BYTES,
+        cache: Cache | None = None,
     ) -> "CellKeyAnswers":
         """Return the dataset, ready to answer; refuse what could not answer every table of its universe.
 
         `secret`, the custodian's key, is needed where the ptable perturbs zeros. The keys of empty cells come from it
         and from the dataset's name but not from its version: a cell whose people stay the same keeps its perturbation
         from version to version, and if the empty ones did not, they would be known by that. Counts below `minimum` are
-        withheld. One pass over the records, to fail now rather than at the first question.
+        withheld. Perturbed counts are kept in `cache`. One pass over the records, to fail now rather than at the first
+        question.
         """
-        if records.domain != universe.domain:
-            raise InvalidPlan(
-                "the records and the universe of tables have different domains. Nothing was counted."
-            )
+        check_same_domain(
+            records.domain,
+            universe.domain,
+            things="the records and the allowed tables",
+            state="Nothing was counted.",
+        )
         if ptable.above == "refuse":
-            raise InvalidPlan(
+            raise InvalidArgument(
                 "this ptable refuses counts above its last row, and whether a table is refused must not depend on an "
                 'exact count. Nothing was counted. Say what larger counts do: above="last", or ("repeat", row).'
             )
@@ -157,7 +157,7 @@ class CellKeyAnswers:
             zeros=zeros,
             minimum=minimum,
             sparsity=sparsity,
-            memory_bytes=memory_bytes,
+            cache=Cache() if cache is None else cache,
         )
         perturb(records, (), ptable, minimum=minimum, secret=zeros)
         return made

@@ -24,13 +24,14 @@ import numpy as np
 from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally_cache import TallyCache
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.cache import Cache
+from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.core.head import Receipt
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy, describe_privacy
 from tabulary.core.progress import Progress
 from tabulary.core.table import Table
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
 from tabulary.mechanisms.on_demand import MeasuredOnDemand, check_measurable
 from tabulary.noise.keyed import KeyedEntropy
@@ -68,6 +69,7 @@ class FixedAnswers:
     release: Release | None
     _records: Records
     _tallies: TallyCache
+    _measured: MeasuredOnDemand
 
     @classmethod
     def open(
@@ -84,6 +86,7 @@ class FixedAnswers:
         reconstruct: str = "auto",
         about: int | None = None,
         kept: Path | None = None,
+        cache: Cache | None = None,
         warn: Warn = _log.warning,
         progress: Progress | None = None,
     ) -> Self:
@@ -108,11 +111,16 @@ class FixedAnswers:
             about: about how many records there are, if that is public: what "shrink" reckons with.
             kept: a folder for the plan and the reconstructed tables, which other workers and later starts load. What
                 is found changed or damaged there is made anew.
+            cache: keeps exact counts, noisy values and estimates, each in a section of its own, below one limit.
             warn: called with a sentence about what was.
             progress: called with (what, done, total); a total of zero is unknown.
         """
-        if records.domain != universe.domain:
-            raise InvalidPlan("the records and the universe have different domains. Nothing was measured.")
+        check_same_domain(
+            records.domain,
+            universe.domain,
+            things="the records and the allowed tables",
+            state="Nothing was measured.",
+        )
         tell = progress or _say_nothing
         way = _way(universe, reconstruct)
         tell("reading", 0, 0)
@@ -136,23 +144,23 @@ class FixedAnswers:
         edition.refuse_another_plan(entries, digest)
         if account.paid(edition.purpose, digest) is None:
             account.check(planned.privacy, planned.neighbours)
-        tallies = TallyCache(records)
+        shared = Cache() if cache is None else cache
+        tallies = TallyCache(records, shared)
         tallies.prepare(planned.counted, progress=progress)
         check_measurable(tallies, planned)
         entry = account.debit(
             planned.privacy, planned.neighbours, purpose=edition.purpose, plan_digest=digest, once=True
         )
         key = edition.noise_key(secret, digest)
-        measured = MeasuredOnDemand(tallies, planned, key)
+        measured = MeasuredOnDemand(tallies, planned, key, cache=shared)
 
         def made() -> Release:
             tell("making the tables non-negative", 0, 0)
             return _reconstructed(measured, key, f"{dataset} {version}", account.receipt(entry))
 
         release = None if way == "none" else store.release(planned, made)
-        return cls(
-            universe, version, planned, TablesOnDemand(planned, measured.values), release, records, tallies
-        )
+        tables = TablesOnDemand(planned, measured.values, cache=shared)
+        return cls(universe, version, planned, tables, release, records, tallies, measured)
 
     @property
     def method(self) -> Method:
@@ -201,7 +209,9 @@ class FixedAnswers:
         return Answer(table, self.promise, self.plan)
 
     def close(self) -> None:
-        """Forget the records and their counts."""
+        """Forget the records, their counts and what was made of them."""
+        self.tables.close()
+        self._measured.close()
         self._tallies.close()
         self._records.close()
 
@@ -275,14 +285,14 @@ def _way(universe: Universe, reconstruct: str) -> str:
     """Return how the tables are made; refuse linear estimates of impossible cells."""
     cells = sum(map(universe.domain.cells, universe.margins))
     if reconstruct not in (*RECONSTRUCTIONS, "auto"):
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the tables of a universe are made by reconstruct = 'none', 'shrink' or 'auto', not {reconstruct!r}."
         )
     way = reconstruct
     if way == "auto":
         way = "shrink" if cells <= MOST_RECONSTRUCTED else "none"
     if way == "none" and universe.domain.structural_zeros:
-        raise InvalidPlan(
+        raise InvalidArgument(
             "the domain declares impossible cells, in which linear estimates would have noise, and the "
             f"{cells:,} cells of this universe are not reconstructed unless you ask for it. Nothing was spent. Ask for "
             "reconstruct = 'shrink', which may take minutes; lower the order; or leave out the impossible cells."

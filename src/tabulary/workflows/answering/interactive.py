@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
-from tabulary.confidential.tally_cache import MEMORY_BYTES, TallyCache
-from tabulary.core.array_cache import BoundedCache
-from tabulary.core.domain import Domain, Margin
+from tabulary.confidential.tally_cache import TallyCache
+from tabulary.confidential.weights import refuse_weights
+from tabulary.core.cache import ArrayCache, Cache
+from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import Privacy
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
-from tabulary.errors import InvalidPlan, LedgerMissing, TableRefused
+from tabulary.errors import LedgerMissing, TableRefused
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
@@ -83,10 +84,10 @@ class InteractiveAnswers:
         account: Account,
         secret: bytes,
         edition: Edition,
-        memory_bytes: int,
+        cache: Cache,
     ) -> None:
         self._records = records
-        self._tallies = TallyCache(records, memory_bytes=memory_bytes)
+        self._tallies = TallyCache(records, cache)
         self._universe = universe
         self._cost = cost
         self._neighbours = neighbours
@@ -97,7 +98,7 @@ class InteractiveAnswers:
         self._promise = keyed_promise(account.budget, neighbours)
         # What the ledger was once seen to have paid for stays paid for: its entries are never taken back.
         self._paid: set[Margin] = set()
-        self._noisy: BoundedCache[Margin, np.int64] = BoundedCache(memory_bytes)
+        self._noisy: ArrayCache[Margin, np.int64] = ArrayCache(cache)
 
     @classmethod
     def open(
@@ -112,22 +113,20 @@ class InteractiveAnswers:
         secret: bytes,
         dataset: str,
         version: str,
-        memory_bytes: int = MEMORY_BYTES,
+        cache: Cache | None = None,
     ) -> "InteractiveAnswers":
         """Return the dataset, ready to answer. Spends nothing; reads the records once, for their fingerprint.
 
         `cost` is the price of one new question, `account` the dataset's own, in `ledger`, where the askers' accounts
-        are too. Up to `memory_bytes` of exact counts are kept, and as many of noisy ones.
+        are too. Exact counts and noisy ones are kept in `cache`, each in a section of its own.
         """
-        if records.domain != universe.domain:
-            raise InvalidPlan(
-                "the records and the universe of tables have different domains. Nothing was counted."
-            )
-        if records.weights is not None:
-            raise InvalidPlan(
-                "these records have survey weights, but a question is answered with noise for records that count one "
-                "each. Nothing was counted. Open the records without weights."
-            )
+        check_same_domain(
+            records.domain,
+            universe.domain,
+            things="the records and the allowed tables",
+            state="Nothing was counted.",
+        )
+        refuse_weights(records.weights, use="an answer", state="Nothing was counted.")
         # A price that can be planned for and counted in the account's unit is found out now, not by the first asker.
         promised = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
         relation = counted_neighbours(promised, records.drops)
@@ -145,7 +144,7 @@ class InteractiveAnswers:
             account=account,
             secret=secret,
             edition=edition,
-            memory_bytes=memory_bytes,
+            cache=Cache() if cache is None else cache,
         )
         made.plan_of(universe.margins[-1])
         return made
@@ -216,6 +215,7 @@ class InteractiveAnswers:
 
     def close(self) -> None:
         """Forget the records and what was counted."""
+        self._noisy.clear()
         self._tallies.close()
         self._records.close()
 

@@ -21,7 +21,7 @@ from tabulary.core.privacy import (
     zcdp_to_approx,
 )
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.planning import Plan
 from tabulary.workflows.auditing.cost import CostCheck, change_between, check_cost, laws_of
@@ -209,12 +209,12 @@ def audit(
     1 4
     """
     if draws is not None and draws < FEWEST_DRAWS:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"an audit needs at least {FEWEST_DRAWS:,} draws, not {draws:,}. Nothing was drawn. Leave the number out, "
             "and as many are made as it takes to catch noise that is too small."
         )
     if not 0.5 <= confidence < 1:
-        raise InvalidPlan(
+        raise InvalidArgument(
             f"the confidence of an audit lies between 0.5 and 1, such as {CONFIDENCE}, not {confidence}. Nothing was "
             "drawn."
         )
@@ -279,7 +279,7 @@ def _planned(plan: Plan, cost: CostCheck, error: float) -> _Trial:
     change = np.abs(change_between(plan, cost.worst)) * plan.neighbours.records
     sizes = Counter(zip(group[change > 0].tolist(), change[change > 0].tolist(), strict=True))
     if not sizes:
-        raise InvalidPlan("no two records differ in what the plan measures: there is nothing to audit.")
+        raise InvalidArgument("no two records differ in what the plan measures: there is nothing to audit.")
     alone = [Moved(narrowed(laws[i], Fraction(1)), size, count) for (i, size), count in sizes.items()]
     apart = math.sqrt(sum(m.numbers * m.size**2 / m.law.variance for m in alone))
     furthest = max(1, _FURTHEST // max(m.size for m in alone))

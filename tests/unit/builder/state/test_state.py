@@ -61,7 +61,7 @@ def test_a_password_is_neither_in_the_name_nor_in_an_error(postgres_server, post
         (postgres_database.replace(PASSWORD, "guessed-secret"), "cannot be reached"),
         (postgres_database.replace("/shared", "/nowhere"), "cannot be reached"),
         (postgres_database.replace(str(postgres_server.port), "1"), "cannot be reached"),
-        (postgres_database.replace("127.0.0.1", "no@where"), "the address cannot be read"),
+        (postgres_database.replace("127.0.0.1", "no@where"), "address of the state has an @ too many"),
         (postgres_database.replace("postgresql:", "mysql:"), "an address that begins with postgresql://"),
     ):
         with pytest.raises(ServiceError, match=reason) as refused:
@@ -95,7 +95,7 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path):
     file = tmp_path / "state.sqlite"
     file.write_text("This is a letter, and a long one at that. " * 100)
     for how in (State.open, State.create):
-        with pytest.raises(ServiceError, match="not a sound SQLite file"):
+        with pytest.raises(ServiceError, match="not a sound database"):
             how(file)
     assert file.read_text().startswith("This is a letter")
 
@@ -106,7 +106,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_writer_who_keeps_the_file_locked_makes_others_give_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("tabulary.builder.state.database._PATIENCE", 0.05)
+    monkeypatch.setattr("tabulary.builder.state.database.PATIENCE", 0.05)
     with State.create(tmp_path / "state.sqlite") as state, State.open(tmp_path / "state.sqlite") as other:
         with state._database.writing(), pytest.raises(ServiceError, match="locked for too long"):
             other.tokens.add("Ada", "custodian")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from tabulary.builder.state import Role, State, Token
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 
 
 def test_a_token_is_found_by_its_text(state):
@@ -144,6 +144,6 @@ def test_tokens_are_listed_in_the_order_of_their_making_a_page_at_a_time(state):
     ],
 )
 def test_a_token_that_cannot_be_is_not_made(state, wrong):
-    with pytest.raises(InvalidPlan, match="None was made"):
+    with pytest.raises(InvalidArgument, match="None was made"):
         state.tokens.add(**{"name": "Ada", "role": "custodian", **wrong})
     assert state.tokens.list() == ()

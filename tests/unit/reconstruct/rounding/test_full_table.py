@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabulary.errors import InvalidNoise, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.reconstruct.rounding.full_table import round_table, rounding_report, uniforms_from
 from tests.entropy import ScriptedEntropy, SeededEntropy
 
@@ -197,7 +197,7 @@ def test_a_table_that_cannot_be_rounded_is_refused(table, options, reason):
 
 
 def test_an_unknown_method_and_missing_randomness_are_refused():
-    with pytest.raises(InvalidPlan, match="no rounding 'up'"):
+    with pytest.raises(InvalidArgument, match="no rounding 'up'"):
         round_table(np.ones(2), method="up")
-    with pytest.raises(InvalidPlan, match="uniform"):
+    with pytest.raises(InvalidArgument, match="uniform"):
         round_table(np.ones(2), method="controlled")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidDomain, InvalidPlan, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidDomain, InvalidTable
 from tabulary.reconstruct.rounding.full_table import uniforms_from
 from tabulary.reconstruct.rounding.whole_tables import MOST_RECORDS, whole_tables
 from tests.entropy import SeededEntropy
@@ -285,5 +285,5 @@ def test_tables_that_cannot_be_are_refused(tables, message):
 
 def test_a_population_above_the_cap_is_refused_with_the_remedy():
     domain = Domain({"a": "xy", "b": "xy", "c": "xy"})
-    with pytest.raises(InvalidPlan, match="rounding = 'none'"):
+    with pytest.raises(InvalidArgument, match="rounding = 'none'"):
         rounded(domain, {("a", "b", "c"): np.full((2, 2, 2), MOST_RECORDS / 8 + 1)})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.errors import CannotProtect, InvalidPlan, InvalidTable, TooManyCells
+from tabulary.errors import CannotProtect, InvalidArgument, InvalidTable, TooManyCells
 from tabulary.suppress.attacks.primary_sets import primary_sets
 from tabulary.suppress.attacks.published import Published
 from tabulary.suppress.classical_method.classical import classical
@@ -102,7 +102,7 @@ def test_a_three_way_table_is_attacked_with_the_rule_alone():
     table = hidden(
         np.full((2, 2, 2), np.nan), {"ab": [[9, 1], [9, 9]], "ac": [[5, 5], [9, 9]], "bc": [[9, 9], [5, 5]]}
     )
-    with pytest.raises(InvalidPlan, match="minimal=False"):
+    with pytest.raises(InvalidArgument, match="minimal=False"):
         found(table, Threshold(2))
     guessed = found(table, Threshold(2), minimal=False)
     assert guessed.sets
@@ -133,11 +133,11 @@ def test_a_published_cell_that_the_rule_calls_sensitive_is_refused():
 
 
 def test_amounts_and_impossible_cells_are_refused():
-    with pytest.raises(InvalidPlan, match="amounts"):
+    with pytest.raises(InvalidArgument, match="amounts"):
         found(two_way([[1.5, 2], [3, 4]], True, whole=False), Threshold(5))
     domain = Domain({"a": "xy", "b": "xy"}, [{"a": "x", "b": "x"}])
     table = SuppressedTable(domain, np.full((2, 2), np.nan), {("a",): [40, 90], ("b",): [70, 60]})
-    with pytest.raises(InvalidPlan, match="cells that cannot be"):
+    with pytest.raises(InvalidArgument, match="cells that cannot be"):
         found(table, Threshold(5))
     assert [each.cells for each in found(table, Threshold(5), minimal=False).sets] == [()]
 

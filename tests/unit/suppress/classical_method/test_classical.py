@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
-from tabulary.errors import CannotProtect, ConfidentialError, InvalidPlan, InvalidTable
+from tabulary.errors import CannotProtect, ConfidentialError, InvalidArgument, InvalidTable
 from tabulary.suppress.classical_method.classical import classical
 from tabulary.suppress.classical_method.contributions import Contributions
 from tabulary.suppress.classical_method.pattern import smallest_pattern
@@ -296,7 +296,7 @@ def test_tables_of_three_attributes_are_protected_by_the_heuristic():
     primary = made.status == "u"
     assert primary.any()
     assert (made.protection.upper - made.protection.lower >= 1 - 1e-6)[primary].all()
-    with pytest.raises(InvalidPlan, match="two-way"):
+    with pytest.raises(InvalidArgument, match="two-way"):
         classical(table_of(counts), Threshold(5), method="exact")
 
 
@@ -309,19 +309,19 @@ def test_a_one_way_table_hides_a_cell_behind_another():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"cost": "money"}, InvalidPlan, "money"),
-        ({"cost": -np.ones((3, 4))}, InvalidPlan, "negative"),
-        ({"cost": np.ones((2, 2))}, InvalidPlan, "shape"),
-        ({"margins": "hide"}, InvalidPlan, "hide"),
-        ({"method": "magic"}, InvalidPlan, "magic"),
-        ({"time_limit": 0}, InvalidPlan, "above 0"),
-        ({"never": [[True]]}, InvalidPlan, "shape"),
-        ({"never": np.ones((3, 4))}, InvalidPlan, "True"),
+        ({"cost": "money"}, InvalidArgument, "money"),
+        ({"cost": -np.ones((3, 4))}, InvalidArgument, "negative"),
+        ({"cost": np.ones((2, 2))}, InvalidArgument, "shape"),
+        ({"margins": "hide"}, InvalidArgument, "hide"),
+        ({"method": "magic"}, InvalidArgument, "magic"),
+        ({"time_limit": 0}, InvalidArgument, "above 0"),
+        ({"never": [[True]]}, InvalidArgument, "shape"),
+        ({"never": np.ones((3, 4))}, InvalidArgument, "True"),
         ({"people": np.ones((3, 4), dtype=int)}, InvalidTable, "people"),
         ({"people": [[1.5]]}, InvalidTable, "people"),
         ({"bounds": (50, 60)}, InvalidTable, "bounds"),
         ({"bounds": (0, [1, 2])}, InvalidTable, "bounds"),
-        ({"protection": Levels(upper=[1, 2, 3])}, InvalidPlan, "levels"),
+        ({"protection": Levels(upper=[1, 2, 3])}, InvalidArgument, "levels"),
         ({"contributions": Contributions((3, 4), [0], [3.0])}, InvalidTable, "add up"),
         ({"contributions": Contributions((2,), [0], [3.0])}, InvalidTable, "shape"),
     ],

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidColumn, InvalidPlan, InvalidTable, UnknownLevel
+from tabulary.errors import InvalidArgument, InvalidColumn, InvalidTable, UnknownLevel
 from tabulary.suppress.classical_method.contributions import Contributions
 from tabulary.suppress.classical_method.rules import Dominance, Levels, PPercent, Threshold, primary
 
@@ -38,7 +38,7 @@ def test_in_a_table_of_amounts_a_threshold_counts_contributors():
     firms = Contributions((2,), [0, 0, 1], [1, 1, 5000])
     assert Threshold(1).sensitive([2, 5000], firms).tolist() == [False, True]
     assert Threshold(1).levels([2, 5000], firms).width.tolist() == [0.2, 500]
-    with pytest.raises(InvalidPlan, match="range"):
+    with pytest.raises(InvalidArgument, match="range"):
         Threshold(1, hides="range").levels([2, 5000], firms)
 
 
@@ -84,7 +84,7 @@ def test_any_rule_makes_a_cell_sensitive_and_the_largest_of_their_levels_holds()
 
 @pytest.mark.parametrize("rule", [Dominance(1, 80), PPercent(10)])
 def test_rules_about_contributions_ask_for_them(rule):
-    with pytest.raises(InvalidPlan, match="contributions"):
+    with pytest.raises(InvalidArgument, match="contributions"):
         primary([1, 2], rule)
 
 
@@ -107,12 +107,12 @@ def test_rules_about_contributions_ask_for_them(rule):
     ],
 )
 def test_rules_that_cannot_be_are_refused(make, reason):
-    with pytest.raises(InvalidPlan, match=reason):
+    with pytest.raises(InvalidArgument, match=reason):
         make()
 
 
 def test_levels_that_do_not_fit_a_table_are_refused():
-    with pytest.raises(InvalidPlan, match=r"shape \(3,\)"):
+    with pytest.raises(InvalidArgument, match=r"shape \(3,\)"):
         Levels(upper=[1, 2]).stretched((3,))
 
 

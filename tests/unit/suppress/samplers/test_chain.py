@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabulary.errors import InvalidPlan, InvalidTable, NotCertified
+from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.suppress.samplers import chain as chain_module
 from tabulary.suppress.samplers.chain import Chain
 from tabulary.suppress.samplers.coins import Coins
@@ -255,7 +255,7 @@ def test_groups_are_not_parted_once_a_cell_is_bounded():
     ],
 )
 def test_options_that_cannot_be_followed_are_refused(options, reason):
-    with pytest.raises(InvalidPlan, match=reason):
+    with pytest.raises(InvalidArgument, match=reason):
         Chain(**options)
 
 

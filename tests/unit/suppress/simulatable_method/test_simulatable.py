@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import tabulary as tb
 from tabulary.errors import (
+    InvalidArgument,
     InvalidColumn,
     InvalidDomain,
-    InvalidPlan,
     InvalidPrivacy,
     InvalidTable,
     PublicError,
@@ -181,7 +181,7 @@ def test_an_order_may_be_given_by_position_or_by_labels():
     assert by_position.terms.order == by_labels.terms.order == ((1, 1), (0, 1), (1, 0), (0, 0))
     with pytest.raises(InvalidDomain, match="no level 'red'"):
         simulatable(tb.Table(DOMAIN, PEOPLE), COUNTS, 0.45, order=[("red", "dark")])
-    with pytest.raises(InvalidPlan, match="one level of each of 'eye', 'hair'"):
+    with pytest.raises(InvalidArgument, match="one level of each of 'eye', 'hair'"):
         simulatable(tb.Table(DOMAIN, PEOPLE), COUNTS, 0.45, order=[("blue",)])
 
 
@@ -352,10 +352,10 @@ def test_arrays_without_labels_have_numbers_for_levels():
         (PEOPLE, COUNTS, [[0.5, 0.5], [0.5, -0.1]], {}, InvalidTable, "strictly between 0 and 1"),
         (PEOPLE, COUNTS, "likely", {}, InvalidTable, "not a number"),
         (PEOPLE, COUNTS, [0.5, 0.5, 0.5], {}, InvalidTable, "give one probability"),
-        (PEOPLE, COUNTS, None, {}, InvalidPlan, "`probability` is missing"),
-        (EXPECTED, COUNTS, 0.5, {}, InvalidPlan, "leave `probability`"),
-        (PEOPLE, tb.Table(DOMAIN, COUNTS), 0.5, {"attributes": ["a", "b"]}, InvalidPlan, "not those"),
-        (PEOPLE, COUNTS, 0.5, {"attributes": "ab"}, InvalidPlan, "a list of names"),
+        (PEOPLE, COUNTS, None, {}, InvalidArgument, "`probability` is missing"),
+        (EXPECTED, COUNTS, 0.5, {}, InvalidArgument, "leave `probability`"),
+        (PEOPLE, tb.Table(DOMAIN, COUNTS), 0.5, {"attributes": ["a", "b"]}, InvalidArgument, "not those"),
+        (PEOPLE, COUNTS, 0.5, {"attributes": "ab"}, InvalidArgument, "a list of names"),
         (PEOPLE, COUNTS, 0.5, {"attributes": ["a", "b", "c"]}, InvalidTable, "no table on 3 attributes"),
         (
             tb.Table(DOMAIN, PEOPLE),
@@ -376,8 +376,8 @@ def test_arrays_without_labels_have_numbers_for_levels():
         ),
         (PEOPLE, COUNTS, 0.45, {"epsilon": 0}, InvalidPrivacy, "epsilon"),
         (PEOPLE, COUNTS, 0.45, {"delta": 1}, InvalidPrivacy, "delta"),
-        (PEOPLE, COUNTS, 0.45, {"rule": "guess"}, InvalidPlan, "no rule"),
-        (PEOPLE, COUNTS, 0.45, {"bins": {"age": 2}}, InvalidPlan, "'age'"),
+        (PEOPLE, COUNTS, 0.45, {"rule": "guess"}, InvalidArgument, "no rule"),
+        (PEOPLE, COUNTS, 0.45, {"bins": {"age": 2}}, InvalidArgument, "'age'"),
         (
             np.stack([PEOPLE - 9, PEOPLE * 0 + 9], -1),
             np.stack([COUNTS * 0 + 5, COUNTS - 5], -1),
@@ -408,8 +408,8 @@ def test_what_cannot_be_is_refused_and_says_no_count(people, counts, probability
         ({}, {"private": "illness"}, InvalidColumn, "no column 'illness'"),
         ({}, {"private": [1, 0]}, InvalidTable, "one value for each row"),
         ({}, {"probability": [[0.5, 0.4, 0.3]]}, InvalidTable, "do not fit"),
-        ({}, {"attributes": None}, InvalidPlan, r"attributes=\[...\]"),
-        ({}, {"attributes": ["eye"], "domain": DOMAIN}, InvalidPlan, "different attributes"),
+        ({}, {"attributes": None}, InvalidArgument, r"attributes=\[...\]"),
+        ({}, {"attributes": ["eye"], "domain": DOMAIN}, InvalidArgument, "different attributes"),
     ],
 )
 def test_persons_that_cannot_be_read_are_refused(change, options, error, message):

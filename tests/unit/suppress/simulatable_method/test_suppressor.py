@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidPlan, InvalidPrivacy, InvalidTable, NotCertified
+from tabulary.errors import InvalidArgument, InvalidPrivacy, InvalidTable, NotCertified
 from tabulary.suppress.samplers.answers import Answers
 from tabulary.suppress.samplers.known import Cell, Known, Split
 from tabulary.suppress.samplers.people import People
@@ -205,13 +205,13 @@ def test_cells_are_decided_in_a_given_order():
     "order", [((0, 0), (0, 1), (1, 0)), ((0, 0), (0, 1), (1, 0), (1, 0)), ((0, 0), (0, 1), (1, 0), (2, 2))]
 )
 def test_an_order_that_is_no_permutation_of_the_cells_is_refused(order):
-    with pytest.raises(InvalidPlan, match="every cell of the table once"):
+    with pytest.raises(InvalidArgument, match="every cell of the table once"):
         decided(small_people(), np.full((2, 2), 3), Terms("0.9", "0.3", order=order))
 
 
 def test_an_order_of_cells_is_refused_where_bins_may_change_them():
     order = ((0, 0), (0, 1), (1, 0), (1, 1))
-    with pytest.raises(InvalidPlan, match="together with bins"):
+    with pytest.raises(InvalidArgument, match="together with bins"):
         decided(small_people(), np.full((2, 2), 3), Terms("0.9", "0.3", order=order, bins={"x0": 2}))
 
 
@@ -480,12 +480,12 @@ def test_a_delta_that_cannot_be_is_refused(delta):
     ],
 )
 def test_an_option_that_cannot_be_is_refused(option, message):
-    with pytest.raises(InvalidPlan, match=message):
+    with pytest.raises(InvalidArgument, match=message):
         Terms("0.5", "0.2", **option)
 
 
 def test_bins_of_an_attribute_that_is_not_there_are_refused():
-    with pytest.raises(InvalidPlan, match="'age', which the table does not have"):
+    with pytest.raises(InvalidArgument, match="'age', which the table does not have"):
         decided(small_people(), np.full((2, 2), 3), Terms("0.9", "0.3", bins={"age": 2}))
 
 
@@ -493,7 +493,7 @@ def test_terms_come_back_from_their_description():
     terms = Terms("1/3", 0.2, bins={"age": 4}, order=None, rule="sampled", sampler="chain", seed="x")
     assert Terms.from_description(json.loads(json.dumps(terms.describe()))) == terms
     assert terms.epsilon == Fraction(1, 3)
-    with pytest.raises(InvalidPlan, match="not the description"):
+    with pytest.raises(InvalidArgument, match="not the description"):
         Terms.from_description({**terms.describe(), "more": 1})
 
 

@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, RecordKeys, perturb, record_keys
 from tabulary.cellkey.promise import PROMISE
+from tabulary.core.cache import ENTRY_BYTES, Cache
 from tabulary.core.domain import Domain
-from tabulary.errors import InvalidNoise, InvalidPlan, PublicError, TableRefused, TooManyCells
+from tabulary.errors import (
+    DifferentDomains,
+    InvalidArgument,
+    InvalidNoise,
+    PublicError,
+    TableRefused,
+    TooManyCells,
+)
 from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.answers import Answerer, Method
 from tabulary.workflows.answering.cell_key import CellKeyAnswers, Sparsity
@@ -76,7 +84,7 @@ def test_every_answer_says_that_it_is_not_differentially_private():
 
 def test_the_same_question_has_the_same_answer_in_whatever_order_after_a_restart_and_without_a_cache():
     tables = [m for k in range(3) for m in combinations(DOMAIN.attributes, k)]
-    first, again, forgetful = opened(), opened(), opened(memory_bytes=0)
+    first, again, forgetful = opened(), opened(), opened(cache=Cache(0))
     found = {m: counts(first, *m) for m in tables}
     for answers in (first, again, forgetful):
         for margin in reversed(tables):
@@ -128,7 +136,7 @@ def test_a_margin_is_counted_once_while_there_is_room(monkeypatch):
     calls = []
     sums = KeyedRecords.sums
     monkeypatch.setattr(KeyedRecords, "sums", lambda self, m, **k: calls.append(m) or sums(self, m, **k))
-    answers = opened(memory_bytes=8 * 6)
+    answers = opened(cache=Cache(8 * 6 + ENTRY_BYTES))
     for _ in range(3):
         answers.answer(("sex", "age"))
     assert calls == [(), ("sex", "age")]
@@ -139,17 +147,17 @@ def test_a_margin_is_counted_once_while_there_is_room(monkeypatch):
 
 def test_what_could_not_answer_every_table_is_refused_when_it_is_opened():
     records = read()
-    with pytest.raises(InvalidPlan, match="must not depend on an exact count"):
+    with pytest.raises(InvalidArgument, match="must not depend on an exact count"):
         opened(records, PTable.from_array(np.zeros((9, MODULUS), dtype=int)))
-    with pytest.raises(InvalidPlan, match="secret"):
+    with pytest.raises(InvalidArgument, match="secret"):
         opened(records, secret=None)
     with pytest.raises(InvalidNoise, match="at least 32 bytes"):
         opened(records, secret=b"short")
-    with pytest.raises(InvalidPlan, match="256 keys and the ptable 16"):
+    with pytest.raises(InvalidArgument, match="256 keys and the ptable 16"):
         opened(records, wide_ptable(16, 1))
-    with pytest.raises(InvalidPlan, match="smallest count"):
+    with pytest.raises(InvalidArgument, match="smallest count"):
         opened(records, minimum=-1)
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         opened(records, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))
     opened(records, wide_ptable(MODULUS, 1), secret=None)
 
@@ -201,7 +209,7 @@ def test_a_share_of_exactly_the_threshold_is_not_too_sparse():
 
 @pytest.mark.parametrize("wrong", [-1, "3/2", float("nan"), True, None])
 def test_a_threshold_that_is_no_share_is_refused(wrong):
-    with pytest.raises(InvalidPlan, match="largest share of ones"):
+    with pytest.raises(InvalidArgument, match="largest share of ones"):
         Sparsity(wrong)
 
 

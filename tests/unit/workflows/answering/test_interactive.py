@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally_cache import TallyCache
 from tabulary.confidential.weights import Weights
+from tabulary.core.cache import Cache
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, PureDP
 from tabulary.errors import (
     BudgetExceeded,
-    InvalidPlan,
+    DifferentDomains,
     LedgerError,
     LedgerMissing,
     PublicError,
@@ -25,6 +26,7 @@ from tabulary.errors import (
     TableRefused,
     TooManyCells,
     UnreadableSource,
+    WeightedRecords,
 )
 from tabulary.ledger import Ledger
 from tabulary.planning.allowed_tables import Universe
@@ -128,7 +130,7 @@ def test_a_new_question_is_paid_by_the_asker_and_the_dataset_and_an_old_one_by_n
 def test_the_same_question_has_the_same_answer_after_a_restart_and_on_a_second_server(database):
     with Ledger.create(database) as ledger:
         open_accounts(ledger, total=4, each=4)
-        first, second = opened(ledger), opened(ledger, memory_bytes=0)
+        first, second = opened(ledger), opened(ledger, cache=Cache(0))
         found = {margin: counts(first.answer(margin, asker="ada")) for margin in TABLES}
         assert {m: counts(second.answer(m)) for m in reversed(TABLES)} == found
         before = ledger.head()
@@ -382,10 +384,10 @@ def test_what_could_never_be_paid_or_planned_for_is_refused_when_it_is_opened(le
     ledger.create_account("replaced", ZCDP(1), Neighbours("replace"))
     with pytest.raises(LedgerError, match="replace"):
         opened(ledger, account="replaced")
-    with pytest.raises(InvalidPlan, match="different domains"):
+    with pytest.raises(DifferentDomains, match="different domains"):
         opened(ledger, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))
     weighted = people().append_column("w", pa.array([1.0] * 300))
-    with pytest.raises(InvalidPlan, match="weights"):
+    with pytest.raises(WeightedRecords, match="weights"):
         InteractiveAnswers.open(
             Records.from_arrow(weighted, DOMAIN, weights=Weights("w", 2, unit=1)),
             Universe(DOMAIN, order=2),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tabulary as tb
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidArgument
 from tabulary.mechanisms import MECHANISMS
 from tabulary.noise import ExactSampler
 from tabulary.workflows.auditing import audit
@@ -107,13 +107,13 @@ def test_a_promise_of_rho_is_told_as_rho():
 
 @pytest.mark.parametrize("draws", [0, -5, 999])
 def test_too_few_draws_are_refused(draws):
-    with pytest.raises(InvalidPlan, match="at least 1,000 draws"):
+    with pytest.raises(InvalidArgument, match="at least 1,000 draws"):
         audit(small_plan(), draws=draws)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 2, float("nan")])
 def test_a_confidence_that_cannot_be_is_refused(confidence):
-    with pytest.raises(InvalidPlan, match="the confidence of an audit"):
+    with pytest.raises(InvalidArgument, match="the confidence of an audit"):
         audit(small_plan(), confidence=confidence)
 
 

@@ -26,7 +26,7 @@ from tabulary.confidential.engines.database.places import (
 from tabulary.confidential.engines.recoding.codes import code_of
 from tabulary.confidential.weights import Weights
 from tabulary.core.urls import scheme_of, shown
-from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
+from tabulary.errors import InvalidAddress, MissingExtra, UnreadableSource
 
 _QUERY = "query"
 
@@ -72,7 +72,7 @@ class Elsewhere:
         self.name = scheme_of(address) or ""
         known = {backend.name for backend in entry_points(group="ibis.backends")} - _NO_DATABASES
         if self.name not in known:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"no database is known at {self.name}://. Nothing was counted. An address begins with postgresql://, "
                 f"duckdb:// or sqlite://, or with the name of another of Ibis's backends: {', '.join(sorted(known))}."
             )

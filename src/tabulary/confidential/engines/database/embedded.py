@@ -32,7 +32,7 @@ from tabulary.confidential.reading.duckdb import guarded as guarded_reading
 from tabulary.confidential.reading.sql import quoted
 from tabulary.confidential.weights import Weights, in_units
 from tabulary.core.urls import shown
-from tabulary.errors import InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidAddress, UnreadableSource
 
 _CATALOG = "records"
 
@@ -259,7 +259,7 @@ def _file(address: str) -> Path:
     scheme, _, rest = address.partition("://")
     path = rest.removeprefix("/")
     if path == rest or not path or "?" in path or path == ":memory:":
-        raise InvalidPlan(
+        raise InvalidAddress(
             f"the address of a file is {scheme}:///people.{scheme}, or {scheme}:////data/people.{scheme} with the "
             f"whole path, and without options: not {shown(address)}. Nothing was counted."
         )

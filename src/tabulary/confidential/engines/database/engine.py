@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource, WeightsClipped
+from tabulary.errors import InvalidAddress, MissingExtra, UnreadableSource, WeightsClipped
 
 try:
     import ibis  # noqa: F401  (that it is there)
@@ -101,13 +101,13 @@ class DatabaseEngine:
         """
         scheme = scheme_of(url) if isinstance(url, str) and "://" in url else None
         if scheme is None:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 "the address of a database begins with its kind, as in postgresql://host/database or "
                 "sqlite:///people.sqlite. Nothing was counted."
             )
         place = _PLACES.get(scheme, Elsewhere)(url, table)
         if weights is not None and isinstance(place, Elsewhere):
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"weights are not summed at {scheme}://, where they would be rounded in another way. Nothing was "
                 "counted. Export the records to Parquet, and count the file."
             )
@@ -159,7 +159,7 @@ class DatabaseEngine:
 
     def fingerprint(self, key: bytes) -> NoReturn:
         """Refuse: who names records by all of them must have read all of them."""
-        raise InvalidPlan(
+        raise InvalidAddress(
             "a fingerprint is made of all records, and these are counted where they are: none of them comes here. "
             "Nothing was counted. Export them to Parquet, and read the file with the engine 'compiled'."
         )

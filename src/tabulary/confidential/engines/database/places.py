@@ -17,7 +17,7 @@ from tabulary.confidential.engines.recoding.codes import is_readable
 from tabulary.confidential.reading.duckdb import check_columns
 from tabulary.confidential.weights import Weights
 from tabulary.core.urls import shown
-from tabulary.errors import InvalidColumn, InvalidPlan, MissingExtra, TabularyError, UnreadableSource
+from tabulary.errors import InvalidAddress, InvalidColumn, MissingExtra, TabularyError, UnreadableSource
 
 KEY, NUMBER = "key", "number"
 
@@ -134,7 +134,7 @@ class TableName:
         """Return what `text` names: a table, or a schema and a table with a point between them."""
         parts = text.split(".") if isinstance(text, str) else []
         if not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"a table is named as in 'people' or 'census.people', not {text!r}. Nothing was counted."
             )
         return cls(parts[-1], parts[0] if len(parts) == 2 else None)

@@ -25,7 +25,7 @@ from tabulary.confidential.engines.database.places import (
 )
 from tabulary.confidential.weights import Weights
 from tabulary.core.urls import shown
-from tabulary.errors import InvalidPlan, UnreadableSource
+from tabulary.errors import InvalidAddress, UnreadableSource
 
 _DIALECT = "postgres"
 
@@ -143,7 +143,7 @@ class Postgres:
             reason = first_of(_CONNECTING, str(problem), "it refuses the connection")
         # Raised out here, so that the other error, which may name the user, is not even its context.
         if not reason:
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"the address of {self._shown} has an option that PostgreSQL does not know. {_FORM}"
             )
         raise UnreadableSource(f"the database {self._shown} cannot be reached: {reason}. {_CHECK_ADDRESS}")
@@ -188,13 +188,13 @@ def _options(address: str) -> dict[str, Any]:
     with suppress(ArgumentError, ValueError):
         url = make_url(address)
     if url is None:
-        raise InvalidPlan(f"the address of the database cannot be read. {_FORM}")
+        raise InvalidAddress(f"the address of the database cannot be read. {_FORM}")
     # What comes after an @ in a password would be taken for the host, and shown.
     if address.count("@") > 1:
-        raise InvalidPlan(f"the address of the database has an @ too many. {_FORM}")
+        raise InvalidAddress(f"the address of the database has an @ too many. {_FORM}")
     repeated = [key for key, value in url.query.items() if not isinstance(value, str)]
     if repeated:
-        raise InvalidPlan(f"the address of the database gives an option twice. {_FORM}")
+        raise InvalidAddress(f"the address of the database gives an option twice. {_FORM}")
     given = {
         "user": url.username,
         "password": None if url.password is None else str(url.password),

@@ -21,7 +21,7 @@ from tabulary.confidential.validation import Findings, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, UnreadableSource, WeightsClipped
+from tabulary.errors import InvalidAddress, UnreadableSource, WeightsClipped
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -128,7 +128,7 @@ class SparkEngine:
         if streaming:
             raise UnreadableSource("a stream of records has no end. Write it to a table, and count that.")
         if escaped == "true":
-            raise InvalidPlan(
+            raise InvalidAddress(
                 f"the setting {_ESCAPED} makes Spark read a level with a backslash as another one. Nothing was "
                 "counted. Set it to false, as it is unless somebody sets it, in the session that counts."
             )
@@ -156,7 +156,7 @@ class SparkEngine:
 
     def fingerprint(self, key: bytes) -> str:
         """Refuse: the records are not here."""
-        raise InvalidPlan(
+        raise InvalidAddress(
             "records on Spark have no fingerprint: it is made of all of them, and they do not leave their cluster. "
             "Nothing was read. Write them to Parquet files, and open those with Records.from_file(...)."
         )

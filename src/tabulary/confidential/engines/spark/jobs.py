@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from tabulary.confidential.engines.spark.errors import ENDED, Trouble, trouble_of, unheard
 from tabulary.core.progress import Progress
-from tabulary.errors import InvalidPlan, TabularyError, UnreadableSource
+from tabulary.errors import InvalidAddress, TabularyError, UnreadableSource
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -156,5 +156,5 @@ def _seconds(asked: str) -> float:
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise InvalidPlan(f"the setting {PATIENCE} is a number of seconds above zero, such as 120.")
+        raise InvalidAddress(f"the setting {PATIENCE} is a number of seconds above zero, such as 120.")
     return seconds

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tabulary.confidential.engines.spark.errors import trouble_of, unheard
-from tabulary.errors import InvalidPlan, MissingExtra, UnreadableSource
+from tabulary.errors import InvalidAddress, MissingExtra, UnreadableSource
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -39,7 +39,7 @@ def masters(url: str) -> tuple[tuple[str, int], ...]:
     """
     if not _ADDRESS.fullmatch(url):
         # It is not repeated: what stands before an @ may be a password.
-        raise InvalidPlan(
+        raise InvalidAddress(
             "the address of a Spark master is spark://host:7077, and nothing more: no user, no password, no path. "
             "Nothing was read. Records on another kind of cluster are counted from a frame of its own session: "
             "Records.from_spark(frame, ...)."

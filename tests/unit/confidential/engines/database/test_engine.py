@@ -39,8 +39,8 @@ from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.errors import (
     ImpossibleRecord,
+    InvalidAddress,
     InvalidColumn,
-    InvalidPlan,
     MissingExtra,
     TabularyError,
     UnknownLevel,
@@ -829,13 +829,13 @@ def test_a_password_may_come_from_the_environment(reader, postgres_database, mon
     ],
 )
 def test_an_address_that_cannot_be_is_refused_without_repeating_it(address):
-    problem = refusal(InvalidPlan, lambda: DatabaseEngine.connect(address, "people", SEX))
+    problem = refusal(InvalidAddress, lambda: DatabaseEngine.connect(address, "people", SEX))
     assert "s3" not in str(problem)
 
 
 @pytest.mark.parametrize("table", ["", ".", "a.", "a.b.c", "a\0b", 7, None])
 def test_a_table_is_a_name_or_two(table):
-    with pytest.raises(InvalidPlan, match=r"'people' or 'census\.people'"):
+    with pytest.raises(InvalidAddress, match=r"'people' or 'census\.people'"):
         DatabaseEngine.connect("sqlite:///people.sqlite", table, SEX)
 
 
@@ -1015,7 +1015,7 @@ def test_another_database_is_asked_in_one_statement(kind, tmp_path, monkeypatch)
     same(engine.count(PAIRS), compiled.count(PAIRS))
     # Whether it understands us, and all the rest.
     assert len(asked) == 2
-    with pytest.raises(InvalidPlan, match="weights are not summed"):
+    with pytest.raises(InvalidAddress, match="weights are not summed"):
         DatabaseEngine.connect(url, "people", WIDE, CODINGS, weights=Weights("weight", 2, unit=1))
 
 
@@ -1110,7 +1110,7 @@ def test_records_in_a_database_have_no_fingerprint_and_can_be_closed(tmp_path):
     records = Records.from_database(url, "people", SEX)
     assert repr(records) == "<Records of sex 2>"
     assert records.engine == "sqlite"
-    with pytest.raises(InvalidPlan, match="Export them to Parquet"):
+    with pytest.raises(InvalidAddress, match="Export them to Parquet"):
         records.fingerprint(b"key")
     records.close()
     with pytest.raises(UnreadableSource, match="closed"):

@@ -24,8 +24,8 @@ from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.errors import (
     ImpossibleRecord,
+    InvalidAddress,
     InvalidColumn,
-    InvalidPlan,
     UnknownLevel,
     UnreadableSource,
     WeightsClipped,
@@ -290,7 +290,7 @@ def test_a_setting_that_changes_what_levels_mean_is_refused(spark, frame):
     spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
     try:
         words = "the setting spark.sql.parser.escapedStringLiterals"
-        refusal(InvalidPlan, words, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
+        refusal(InvalidAddress, words, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
     finally:
         spark.conf.unset("spark.sql.parser.escapedStringLiterals")
 
@@ -360,7 +360,7 @@ def test_a_patience_that_is_no_time_is_refused(spark, frame, asked):
     spark.conf.set(PATIENCE, asked)
     try:
         words = f"the setting {PATIENCE} is a number of seconds above zero"
-        refusal(InvalidPlan, words, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
+        refusal(InvalidAddress, words, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
     finally:
         spark.conf.unset(PATIENCE)
 
@@ -438,7 +438,7 @@ def test_closed_records_are_not_counted_and_the_session_of_others_goes_on(spark,
 
 def test_records_on_spark_have_no_fingerprint(frame):
     records = Records.from_spark(frame, DOMAIN, CODINGS)
-    refusal(InvalidPlan, "no fingerprint", lambda: records.fingerprint(b"key"))
+    refusal(InvalidAddress, "no fingerprint", lambda: records.fingerprint(b"key"))
 
 
 def test_an_address_and_a_path_or_a_table_name_the_records(spark, spark_cluster, tmp_path):
@@ -506,7 +506,9 @@ def test_a_file_that_is_no_parquet_file_is_told(spark, spark_cluster, tmp_path):
 )
 def test_an_address_that_is_no_master_is_refused_and_not_repeated(url):
     told = refusal(
-        InvalidPlan, "a Spark master is spark://host:7077", lambda: SparkEngine.connect(url, "people", DOMAIN)
+        InvalidAddress,
+        "a Spark master is spark://host:7077",
+        lambda: SparkEngine.connect(url, "people", DOMAIN),
     )
     assert "secret" not in told
 

@@ -4,14 +4,14 @@ from hypothesis import strategies as st
 
 from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
-from tabulary.ledger.address import address_of, shown
+from tabulary.sql import address_of, shown
 
 SECRET = "4f-open-sesame"
 
 
 @pytest.mark.parametrize("path", ["ledger.sqlite", "/var/lib/ledger", "C:/ledger.sqlite", "a:b", "what? #1"])
 def test_whatever_is_no_address_is_a_path(path):
-    assert address_of(path) is None
+    assert address_of(path, "the ledger", LedgerError) is None
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_whatever_is_no_address_is_a_path(path):
     ],
 )
 def test_an_address_is_shown_without_user_and_password(text, seen):
-    assert shown(address_of(text)) == seen
+    assert shown(address_of(text, "the ledger", LedgerError)) == seen
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_no_password_is_shown_however_it_is_written(noise):
     # Written as it is, where %40 and the like would be needed.
     text = f"postgresql://ann:{SECRET}{noise}{SECRET}@db/census"
     try:
-        told = shown(address_of(text))
+        told = shown(address_of(text, "the ledger", LedgerError))
     except LedgerError as refusal:
         told = str(refusal)
     assert SECRET not in told
