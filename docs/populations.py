@@ -12,12 +12,12 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from tabulary.reconstruct.residuals import table_of
 
 import tabulary as tb
 from tabulary.core.arrays import Floats
 from tabulary.core.residuals import centre
 from tabulary.planning import Plan
+from tabulary.planning.queries.residuals import table_of
 from tabulary.reconstruct.shrink import Shrinkage, Shrunken
 
 Margin = tuple[str, ...]

@@ -6,7 +6,7 @@ and a part is linear in its own draws, so the weight of each draw of a part (S, 
 
     Σ_{B ⊆ R ⊆ S ∩ A} share_R · (P_R u_R, divided by k on a centred attribute of three or more levels),
 
-the same for all draws that differ in attributes of S \ A alone. `core.residuals` and `reconstruct.residuals` say
+the same for all draws that differ in attributes of S \ A alone. `core.residuals` and `planning.queries.residuals` say
 how a part tells a residual; this is the transpose of that.
 """
 
