@@ -162,10 +162,10 @@ class Plan:
         """The margins whose exact counts the mechanism needs."""
         return self.estimator.counted
 
-    @property
-    def queries(self) -> list[Query]:
+    @cached_property
+    def queries(self) -> tuple[Query, ...]:
         """All queries: those measured with noise, then those released exactly."""
-        return [part.query for part in self.measured] + [self.query(s) for s in self.exact]
+        return (*(part.query for part in self.measured), *map(self.query, self.exact))
 
     def shape_of(self, part: Part[Query]) -> tuple[int, ...]:
         """Return the shape of what one part measures."""
