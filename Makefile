@@ -5,15 +5,18 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo demo-spark serve test lint audit bench browser java rscript proxies units docs pictures sbom clean help
+.PHONY: demo demo-spark serve check hooks test test-all lint audit bench browser java rscript proxies units docs pictures sbom clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo           publish tables of 200,000 generated people and show one"
 	@echo "make demo-spark     the same tables counted on a Spark cluster of this machine, compared with those counted here"
 	@echo "make serve          a table builder over 100,000 generated people, until Ctrl-C"
-	@echo "make test           every test, lint, types and import rules"
-	@echo "make audit          the slow statistical suites"
+	@echo "make check          format, lint, types, and the tests of what you changed (under a minute)"
+	@echo "make hooks          run make check before every commit of this clone"
+	@echo "make test           lint, types, import rules, unit tests, promises, doctests, one of each real thing (six minutes)"
+	@echo "make test-all       every test with all its examples, but not those of the audit (a quarter of an hour)"
+	@echo "make audit          the suites that draw for minutes (a quarter of an hour)"
 	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, scale, serve, spark, startup, suppress, synth, tabulate"
 	@echo "make docs           the generated reference pages, and all pages as a site below site/ (under a minute)"
 	@echo "make pictures       the pictures of the pages, drawn again (minutes)"
@@ -21,7 +24,7 @@ help:
 	@echo "make clean          everything that make has made"
 
 # Stamps: what is installed is not installed again until the project's needs change.
-$(VENV)/core: pyproject.toml constraints.txt
+$(VENV)/core: pyproject.toml papers/pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing tabulary ..."
 	@$(PIP) --editable '.[formats,serve]'
@@ -29,7 +32,7 @@ $(VENV)/core: pyproject.toml constraints.txt
 
 $(VENV)/test: $(VENV)/core
 	@echo "Installing what the tests need ..."
-	@$(PIP) --editable '.[test]'
+	@$(PIP) --editable '.[test]' --editable papers
 	@touch $@
 
 $(VENV)/spark: $(VENV)/core
@@ -39,7 +42,7 @@ $(VENV)/spark: $(VENV)/core
 
 $(VENV)/docs: $(VENV)/core
 	@echo "Installing what the pages need ..."
-	@$(PIP) --editable '.[docs]'
+	@$(PIP) --editable '.[docs]' --editable papers
 	@touch $@
 
 $(VENV)/sbom: $(VENV)/core
@@ -49,7 +52,7 @@ $(VENV)/sbom: $(VENV)/core
 
 $(VENV)/bench: $(VENV)/core
 	@echo "Installing what the benchmarks need ..."
-	@$(PIP) --editable '.[bench]'
+	@$(PIP) --editable '.[bench]' --editable papers
 	@touch $@
 
 demo: $(VENV)/core
@@ -106,6 +109,14 @@ units:
 	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends systemd; } \
 		|| echo "systemd-analyze could not be installed; the tests of the units need it: sudo apt-get install --yes systemd"
 
+# What a commit should pass; tools/changed_tests.py says which tests are those of a change.
+check: lint
+	@$(BIN)/python -m tools.changed_tests
+
+hooks:
+	@git config core.hooksPath .githooks
+	@echo "make check runs before every commit of this clone; git commit --no-verify leaves it out once"
+
 lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -113,13 +124,19 @@ lint: $(VENV)/test
 	$(BIN)/lint-imports
 
 # Two processes share the cores already; a thread a core in each would only get in the way.
-test audit: export OPENBLAS_NUM_THREADS ?= 1
+test test-all audit check: export OPENBLAS_NUM_THREADS ?= 1
+# Property tests take a few examples each where somebody waits for them, and all of them elsewhere.
+test check: export TABULARY_EXAMPLES := quick
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=40 --durations-min=0.1
 
-test: lint browser java rscript proxies units
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not audit"
+test: lint browser java rscript
+	$(PYTEST) -m "not audit and (sample or not slow)"
+
+test-all: $(VENV)/test browser java rscript proxies units
+	$(PYTEST) -m "not audit"
 
 audit: $(VENV)/test java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m audit tests
+	$(PYTEST) -m audit tests
 
 bench: $(VENV)/bench $(if $(filter spark scale,$(NAME)),java)
 	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages | database | spark | scale | startup"; exit 2; }

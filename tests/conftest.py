@@ -24,8 +24,12 @@ from tests.databases import (  # noqa: F401 - fixtures for every test
 )
 
 # The same examples on every machine, and no clock: these machines are noisy.
-settings.register_profile("tabulary", deadline=None, derandomize=True)
-settings.load_profile("tabulary")
+settings.register_profile("full", deadline=None, derandomize=True)
+settings.register_profile("quick", settings.get_profile("full"), max_examples=10)
+PROFILE = os.environ.get("TABULARY_EXAMPLES", "full")
+"""Which hypothesis profile the tests have: `quick` for `make test` and `make check`, `full` for everything else."""
+
+settings.load_profile(PROFILE)
 
 
 class _OneProcessAFile(LoadGroupScheduling):
@@ -42,10 +46,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupSch
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send every test of the Spark cluster to one process, so that one cluster is started and not one a process."""
+    """Put every test into its tier, and all tests of the Spark cluster into the group that one process runs."""
     for item in items:
-        if reaches_the_cluster(item) and not is_grouped(item):
-            item.add_marker(pytest.mark.xdist_group(GROUP))
+        if reaches_the_cluster(item):
+            item.add_marker(pytest.mark.slow)
+            if not is_grouped(item):
+                item.add_marker(pytest.mark.xdist_group(GROUP))
+        if "statistical" in item.path.parts:
+            item.add_marker(pytest.mark.slow)
+        _limit_examples(item)
+
+
+def _limit_examples(item: pytest.Item) -> None:
+    """Hold a test that asks for more examples than its profile to those of the profile; the full one asks for all."""
+    # Hypothesis has no public name for the settings of a test.
+    asked = getattr(item, "obj", None), "_hypothesis_internal_use_settings"
+    own = getattr(*asked, None)
+    if PROFILE == "quick" and own is not None and own.max_examples > settings.default.max_examples:
+        setattr(*asked, settings(own, max_examples=settings.default.max_examples))
 
 
 @pytest.hookimpl(wrapper=True)

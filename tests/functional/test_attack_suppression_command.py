@@ -7,8 +7,8 @@ import typer
 import tabulary as tb
 from docs import build
 from tabulary.cli.app import command_line, run
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.suppress.pages.files import json_bytes, read_table
-from tabulary.suppress.table import SuppressedTable
 from tests.functional.test_examples_in_the_docs import _run_commands, blocks
 
 HOW_TO = "docs/how-to/attack-suppressed-tables.md"

@@ -11,6 +11,8 @@ from tabulary.workflows.auditing import audit
 from tabulary.workflows.auditing.evidence import NarrowedSampler
 from tests.entropy import SeededEntropy
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 [data]
 source = "people.csv"

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -12,10 +13,17 @@ from tabulary.workflows import read_plan_file
 
 
 @pytest.fixture(scope="module")
-def demo_folder(tmp_path_factory):
+def demo(tmp_path_factory):
+    """The folder of a demo, and what it printed."""
     folder = tmp_path_factory.mktemp("demo") / "demo"
-    assert run(["demo", "--output", str(folder), "--rows", "5000"]) == 0
-    return folder
+    with redirect_stdout(io.StringIO()) as printed:
+        assert run(["demo", "--output", str(folder), "--rows", "5000"]) == 0
+    return folder, printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def demo_folder(demo):
+    return demo[0]
 
 
 def test_the_demo_publishes_about_twenty_verified_tables_and_a_report(demo_folder, capsys):
@@ -26,14 +34,14 @@ def test_the_demo_publishes_about_twenty_verified_tables_and_a_report(demo_folde
     assert (demo_folder / "release" / "report.html").stat().st_size > 10_000
 
 
-def test_the_demo_prints_a_table_with_error_bars_and_where_the_report_is(tmp_path, capsys):
-    assert run(["demo", "--output", str(tmp_path / "d"), "--rows", "2000"]) == 0
-    said = capsys.readouterr().out
+def test_the_demo_prints_a_table_with_error_bars_and_where_the_report_is(demo):
+    _, said = demo
     assert "±" in said
     assert "report.html" in said
     assert "Expected accuracy" in said
 
 
+@pytest.mark.slow
 def test_the_demo_clears_its_own_folder_and_no_other(demo_folder, tmp_path, capsys):
     assert run(["demo", "--output", str(demo_folder), "--rows", "5000"]) == 0
     (tmp_path / "letters").mkdir()

@@ -14,6 +14,8 @@ from playwright.sync_api import expect
 from tests.browsers import PHONE, accessibility_faults, chromium_browser, window
 from tests.pages import ROOT, read
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):

@@ -34,6 +34,8 @@ from tests.pages import (
     read,
 )
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 [data]
 source = "people.csv"

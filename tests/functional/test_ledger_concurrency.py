@@ -11,6 +11,8 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 PROCESSES, ATTEMPTS, AFFORDABLE = 8, 60, 300
 PLANS, PLANS_OF_THE_DATASET, PLANS_OF_AN_ANALYST = 20, 15, 3
 

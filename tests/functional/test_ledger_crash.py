@@ -16,6 +16,8 @@ from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 KILLS = {"sqlite": 25, "postgresql": 10}
 COST = PureDP("1/1000000")
 

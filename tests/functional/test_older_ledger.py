@@ -8,6 +8,8 @@ import tabulary as tb
 from tabulary.cli.app import run
 from tests.ledgers import fill, pay, restored
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 [data]
 source = "people.csv"

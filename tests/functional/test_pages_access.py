@@ -9,6 +9,8 @@ from tests.browsers import PHONE, accessibility_faults, chromium_browser, wider_
 from tests.builders import service
 from tests.serving import served
 
+pytestmark = pytest.mark.slow
+
 PAGES = {
     "/": 200,
     "/datasets/census": 200,

@@ -5,6 +5,8 @@ import pytest
 from tests import browsers
 from tests.browsers import accessibility_faults, chromium_browser, tab_to, wider_than_its_window, window
 
+pytestmark = pytest.mark.slow
+
 HERE = "http://127.0.0.1:9"
 STRICT = {"Content-Security-Policy": "default-src 'none'", "Content-Type": "text/html; charset=utf-8"}
 

@@ -16,6 +16,8 @@ from tests.browsers import (
 from tests.builders import service
 from tests.serving import served
 
+pytestmark = pytest.mark.slow
+
 ROOMS = tuple(f"/custodian{room}" for room in ("", "/accounts", "/ledger", "/tokens", "/usage", "/log"))
 
 

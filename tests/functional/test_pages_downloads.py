@@ -16,6 +16,8 @@ from tests.browsers import chromium_browser, window
 from tests.builders import service
 from tests.serving import served
 
+pytestmark = pytest.mark.slow
+
 # A filter and a level that every format has to quote.
 TABLE = "/datasets/census/table?rows=region&columns=sex&where=age:65%2B"
 ASKED = "by=region&by=sex&where=age:65%2B"

@@ -2,11 +2,14 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browsers import chromium_browser, window
 from tests.commuters import CELLS, TABLE, commuters
 from tests.serving import served
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_table_of_ten_thousand_cells_is_whole_and_the_page_answers_to_a_click(tmp_path):

@@ -11,6 +11,8 @@ from tests.proxies import NAME, Certificate, caddy, nginx
 from tests.services import ServerProcess
 from tests.visitors import form_token, words
 
+pytestmark = pytest.mark.slow
+
 SERVICE = """
 title = "Tables behind a proxy"
 [server]

@@ -19,6 +19,8 @@ from tests.memory import at_most
 from tests.unit.release.releases import a_release
 from tests.unit.release.test_parquet_check import a_bomb, packed
 
+pytestmark = pytest.mark.slow
+
 EXTRA = {"xlsx": ".xlsx", "px": ".px", "sdmx-csv": ".sdmx.csv", "json-stat": ".json-stat.json"}
 
 

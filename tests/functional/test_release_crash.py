@@ -7,7 +7,11 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 import tabulary as tb
+
+pytestmark = pytest.mark.slow
 
 CHILD = """
 import itertools, pathlib, sys

@@ -11,9 +11,10 @@ import pytest
 from tabulary.release import Release
 from tabulary.release.folder import STAGING_PREFIX
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "SIGKILL"), reason="this system cannot kill without notice"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill without notice"),
+]
 
 SETTING = """
 import os, signal, sys

@@ -11,6 +11,8 @@ import tabulary as tb
 from tabulary.cli.app import run
 from tests.browsers import PHONE, accessibility_faults, chromium_browser, wider_than_its_window, window
 
+pytestmark = pytest.mark.slow
+
 HERE = "http://127.0.0.1:9"
 # A sheet of A4 between margins of 14 mm, at 96 dots to the inch.
 SHEET = {"viewport": {"width": 688, "height": 1000}}

@@ -22,6 +22,8 @@ from tests.pages import blocks, lines_of, run_curl
 from tests.services import Ask, ServerProcess, table_of
 from tests.waiting import has_ended
 
+pytestmark = pytest.mark.slow
+
 PAGE = "docs/how-to/run-a-table-builder.md"
 
 

@@ -17,6 +17,8 @@ from tests.databases import PASSWORD
 from tests.services import Ask, ServerProcess, table_of
 from tests.waiting import has_ended, wait_until
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -34,6 +34,8 @@ from tests.towns import (
     write_town,
 )
 
+pytestmark = pytest.mark.slow
+
 UNKNOWN, AWAY = 401, 503
 REFUSED_TO_START = 2
 SINGLES, PAIRS = ([tuple(by) for by in combinations(LEVELS, k)] for k in (1, 2))

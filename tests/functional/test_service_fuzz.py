@@ -30,6 +30,8 @@ from tabulary.release import ReleasedTable
 from tests.builders import DOMAIN, Caller, service
 from tests.unit.builder.api.test_asking import as_query, questions
 
+pytestmark = pytest.mark.slow
+
 PLANTED = 7_391_846
 COUNTS = np.arange(DOMAIN.size).reshape(DOMAIN.shape) * 7 + 40
 COUNTS[0, 1, 2, 1] = PLANTED

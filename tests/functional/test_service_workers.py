@@ -27,6 +27,8 @@ from tests.towns import (
 )
 from tests.waiting import has_ended, wait_until
 
+pytestmark = pytest.mark.slow
+
 REFUSED, AWAY, BROKEN = 403, 503, 0
 SINGLES, TRIPLES = ([tuple(by) for by in combinations(LEVELS, k)] for k in (1, 3))
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
@@ -93,6 +95,12 @@ def away(town: Town, postgres: PostgresServer | None) -> Iterator[None]:
             elsewhere.rename(ledger)
 
 
+@pytest.mark.parametrize(
+    "postgres",
+    ["sqlite", pytest.param("postgresql", marks=pytest.mark.sample)],
+    indirect=True,
+    scope="module",
+)
 def test_a_ledger_that_was_away_for_a_while_is_used_again_and_no_answer_changes(town, server, postgres):
     token, free = town.tokens["ann"], free_questions()
     known, new, late = (

@@ -7,6 +7,8 @@ import pytest
 import tabulary as tb
 from examples.spark import demo
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_release_of_a_cluster_differs_from_the_compiled_one_in_the_engines_name_alone(
     spark, spark_cluster, tmp_path, capsys

@@ -19,6 +19,8 @@ from tabulary.core.domain import Domain
 from tabulary.errors import UnknownLevel, UnreadableSource
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[2]
 DOMAIN = Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"]})
 CODINGS = {"age": Coding(bins=[0, 15, 65])}

@@ -6,6 +6,8 @@ import pytest
 
 from tabulary.cli.app import run
 
+pytestmark = pytest.mark.slow
+
 
 def told(capsys):
     captured = capsys.readouterr()

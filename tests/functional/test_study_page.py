@@ -7,6 +7,8 @@ from tabulary.studies.running import run
 from tests.browsers import PHONE, accessibility_faults, chromium_browser, wider_than_its_window, window
 from tests.own_plans import leave_undrawn, write_people, write_plan
 
+pytestmark = pytest.mark.slow
+
 HERE = "http://127.0.0.1:9"
 # A sheet of A4 between margins of 14 mm, at 96 dots to the inch.
 SHEET = {"viewport": {"width": 688, "height": 1000}}

@@ -4,6 +4,8 @@ import pytest
 
 from tabulary.cli.app import run
 
+pytestmark = pytest.mark.slow
+
 STUDIES = {
     "perturbation": (["perturbed", "fresh", "tables", "laws", "table-2"], 4),
     "noise-aware-tests": (["tests", "one-count", "one-count-law"], 2),

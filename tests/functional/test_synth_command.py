@@ -73,6 +73,7 @@ def test_rows_of_records_are_paid_for_once(folder, capsys):
     assert abs(len(pd.read_parquet("rows.parquet")) - 600) < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mwem", "rap", "graphical"])
 def test_other_methods_make_rows_too(folder, method):
     plan_file()

@@ -12,6 +12,8 @@ from tabulary.cli.app import run
 from tests.services import ServerProcess, table_of
 from tests.units import allowed_calls, filtered_interpreter, settings, systemd_analyze
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 UNITS = [EXAMPLES / "one-machine" / "tabulary.service", EXAMPLES / "several-workers" / "tabulary.service"]
 # What the two examples have to differ in: where they write, and what is there before them.

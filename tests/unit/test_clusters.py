@@ -143,6 +143,7 @@ def test_a_cluster_that_stops_leaves_the_session_of_another(spark):
     assert spark.range(2).count() == 2
 
 
+@pytest.mark.slow
 def test_a_cluster_ends_with_the_process_that_started_it(tmp_path):
     command = [sys.executable, "-m", "examples.spark.cluster", "--workers", "1"]
     place = {**os.environ, "TMPDIR": str(tmp_path)}

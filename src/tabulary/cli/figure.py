@@ -9,7 +9,7 @@ from tabulary.cli.console import output, progress_bar
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.table import Table
 from tabulary.errors import ReleaseError, ReleaseExists
-from tabulary.studies.perturbation import MEASURES, RiskUtility, risk_utility
+from tabulary.studies import MEASURES, RiskUtility, risk_utility
 
 # The file by which a folder with an earlier figure is known again.
 _MARK = ".tabulary-figure"
@@ -24,7 +24,7 @@ def draw_risk_utility(table: Table, folder: Path, *, name: str, bound: int, repe
         progress("drawing", 0, 0)
         # Only here, since the charts take longer to import than most commands to run.
         from tabulary.release.drawing import save_both
-        from tabulary.studies.perturbation.charts import risk_utility_chart
+        from tabulary.studies.perturbed_charts import risk_utility_chart
 
         chart = risk_utility_chart(found, name=name)
         try:

@@ -25,7 +25,7 @@ from tabulary.perturb.hellinger import Hellinger
 from tabulary.perturb.properties import wishes
 from tabulary.release.formats import csv_bytes
 from tabulary.release.table import CONFIDENCE
-from tabulary.studies.perturbation import BOUND, compared_laws
+from tabulary.studies import BOUND, compared_laws
 
 _EPSILON = "1"
 _FIGURE = Path("risk-utility")

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from tabulary.compilation import compiled
 from tabulary.confidential.cover import SUPER_CELLS, SuperMargin, cover
 from tabulary.confidential.store import Codes, Layout, Store
-from tabulary.confidential.threads import available_threads
 from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
+from tabulary.threads import available_threads
 
 # Progress counts hundredths of the work: a log of it must not hold the number of records.
 _HUNDREDTHS = 100
-_SECONDS_BETWEEN_REPORTS = 0.5
+SECONDS_BETWEEN_REPORTS = 0.5
+"""How long counting goes on between two reports of its progress."""
 
 Counters = NDArray[np.uint32 | np.int64]
 """Counts in 32 bits, or sums of weights in 64."""
@@ -248,10 +249,10 @@ def _watch(
     pending = set(running)
     last = time.monotonic()
     while pending:
-        finished, pending = wait(pending, timeout=_SECONDS_BETWEEN_REPORTS)
+        finished, pending = wait(pending, timeout=SECONDS_BETWEEN_REPORTS)
         if any(future.exception() for future in finished):
             job.stop = True
-        if progress is not None and pending and time.monotonic() - last >= _SECONDS_BETWEEN_REPORTS:
+        if progress is not None and pending and time.monotonic() - last >= SECONDS_BETWEEN_REPORTS:
             progress("counting", _HUNDREDTHS * sum(job.done) // max(1, steps), _HUNDREDTHS)
             last = time.monotonic()
     if progress is not None and not any(future.exception() for future in running):

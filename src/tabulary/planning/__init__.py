@@ -13,21 +13,36 @@ from tabulary.planning.choice import plan, plan_from_description
 from tabulary.planning.measurement import Measurement, Part
 from tabulary.planning.mechanism import MECHANISMS, Mechanism
 from tabulary.planning.plan import Plan
-from tabulary.planning.queries import Contrasts, Counts, Query, Residuals
+from tabulary.planning.queries import (
+    ContrastMap,
+    Contrasts,
+    Counts,
+    LinearMap,
+    MarginMap,
+    Query,
+    ResidualMap,
+    Residuals,
+)
+from tabulary.planning.residual_draws import ResidualNoise
 
 __all__ = [
     "MECHANISMS",
     "CellErrors",
+    "ContrastMap",
     "Contrasts",
     "Counts",
     "ErrorLaw",
     "ExpectedError",
     "ExpectedErrors",
+    "LinearMap",
+    "MarginMap",
     "Measurement",
     "Mechanism",
     "Part",
     "Plan",
     "Query",
+    "ResidualMap",
+    "ResidualNoise",
     "Residuals",
     "SimulatedErrors",
     "WeightedErrors",

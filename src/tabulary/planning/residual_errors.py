@@ -11,7 +11,6 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.noise import IntegerNoise
 from tabulary.planning.accuracy import SMALLEST_VARIANCE
 from tabulary.planning.allocation import centring
-from tabulary.planning.contrast_errors import fourth_cumulant
 
 # Above so many pairs of sets the fourth cumulants are bounded and no longer added up.
 _MOST_PAIRS = 5_000_000
@@ -65,7 +64,7 @@ class TailWeights:
         self._levels = dict(zip(domain.attributes, domain.shape, strict=True))
         self._sums: dict[tuple[Margin, Margin], float] | None = {}
         parts = [part for part in parts if part[2].variance > SMALLEST_VARIANCE]
-        cumulants = [fourth_cumulant(noise) for _, _, noise in parts]
+        cumulants = [noise.fourth_cumulant for _, _, noise in parts]
         self._bound = max(
             (k / noise.variance**2 for k, (_, _, noise) in zip(cumulants, parts, strict=True) if k),
             default=0.0,

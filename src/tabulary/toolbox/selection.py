@@ -13,7 +13,7 @@ from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidArgument, InvalidNoise
 from tabulary.ledger import Account
 from tabulary.noise import Drawable, ExactSampler, Sampler
-from tabulary.noise.integer import check_half_width
+from tabulary.noise.checks import check_half_width
 from tabulary.toolbox.choice_laws import ExponentialChoice, PermuteAndFlip
 from tabulary.toolbox.spending import UNSPENT, Debit, refuse_other_than_pure
 

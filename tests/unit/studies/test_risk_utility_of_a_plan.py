@@ -37,6 +37,8 @@ from tests.own_plans import (
     write_plan,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True, scope="module")
 def compared():

@@ -19,6 +19,8 @@ from tabulary.studies.running import gathered, run
 from tabulary.studies.study import Lab
 from tests.own_plans import COUNTS, compared_once, leave_undrawn, sheet, words, write_people, write_plan
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True, scope="module")
 def compared():

@@ -22,7 +22,6 @@ from tabulary.synth.graphical import (
     GraphicalLearner,
     TreeModel,
     graphical,
-    memory_bytes,
     require_mbi,
     rows_of,
 )
@@ -63,13 +62,6 @@ def test_every_margin_of_a_tree_is_that_of_its_full_table(seed, names, end):
     assert np.allclose(model.table(margin), 50 * margin_of(full, margin), atol=1e-9)
 
 
-def test_memory_is_read_from_numbers_and_from_text():
-    assert memory_bytes("1 GiB") == memory_bytes("1024MiB") == memory_bytes(2**30)
-    for wrong in ("64", "0 B", "many", 0, -1, True, 1.5, None):
-        with pytest.raises(InvalidArgument, match="memory"):
-            memory_bytes(wrong)
-
-
 def test_without_mbi_the_remedy_is_told_and_nothing_is_spent(monkeypatch, tmp_path):
     real = builtins.__import__
 
@@ -100,6 +92,7 @@ def exactly(full, margin, domain=DOMAIN, people=10_000):
     )
 
 
+@pytest.mark.slow
 def test_a_model_fitted_to_exact_margins_has_them_and_its_rows_too(mbi):
     full = a_chain(11)
     full /= full.sum()
@@ -126,6 +119,7 @@ def test_a_margin_is_eligible_only_while_its_tree_fits_the_part_of_the_memory(mb
     assert roomy.eligible([("d", "e"), ("c", "d")], seen, 0.5) == []
 
 
+@pytest.mark.slow
 def test_no_model_ever_takes_more_than_the_memory(mbi, monkeypatch):
     taken = []
     fit = GraphicalLearner.fit
@@ -143,6 +137,7 @@ def test_no_model_ever_takes_more_than_the_memory(mbi, monkeypatch):
     assert 0 < max(taken) <= 8 * 34
 
 
+@pytest.mark.slow
 def test_impossible_records_are_neither_believed_in_nor_made(mbi):
     domain = tb.Domain(
         {"a": range(2), "b": range(3), "c": range(2)}, structural_zeros=[{"a": 1, "b": 2}, {"b": 0, "c": 1}]
@@ -161,6 +156,7 @@ def test_impossible_records_are_neither_believed_in_nor_made(mbi):
     assert (rows.counts[counts == 0] == 0).all()
 
 
+@pytest.mark.slow
 def test_more_privacy_loss_gives_better_rows_with_the_domains_labels(mbi):
     full = a_chain(5)
     table = tb.Table(DOMAIN, np.rint(20_000 * full / full.sum()).astype(int))

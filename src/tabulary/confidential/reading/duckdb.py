@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.reading import Batch, files
 from tabulary.confidential.reading.sql import Recoded, is_readable, numbers, quoted, recoded, text_of
-from tabulary.confidential.threads import available_threads
 from tabulary.errors import InvalidColumn, TabularyError, UnreadableSource, listed
+from tabulary.threads import available_threads
 
 if TYPE_CHECKING:
     import pyarrow
