@@ -67,6 +67,7 @@ class Comparison:
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.neighbours import Neighbours
+    >>> from tabulary.core.privacy import PureDP
     >>> from tabulary.core.workload import Workload
     >>> domain = Domain({"sex": ["F", "M"], "age": range(10), "job": range(10)})
     >>> compared = compare_plans(Request(Workload.k_way(domain, 1), PureDP(1), Neighbours()), shrunk=False)
