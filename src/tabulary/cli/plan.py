@@ -11,7 +11,6 @@ from rich.text import Text
 
 from tabulary.cli.console import errors, output, print_expected, progress_bar
 from tabulary.core.exact_numbers import show_fraction
-from tabulary.core.privacy import PureDP
 from tabulary.planning import Plan
 from tabulary.planning.comparison import Candidate, Comparison, show_error
 from tabulary.workflows import read_plan_file
@@ -42,7 +41,7 @@ def plan(
     made = planned.plan
     output.print(f"{made}", markup=False)
     if made.loss != made.privacy:
-        kind = "Laplace" if isinstance(made.loss, PureDP) else "Gaussian"
+        kind = made.measured[0].noise.kind
         output.print(
             f"The noise is discrete {kind} at {made.loss}, which implies that promise.", markup=False
         )

@@ -10,7 +10,7 @@ from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.perturb import Laplace, Normal, Perturbation, PerturbedTable
-from tabulary.perturb.law import rounded_up
+from tabulary.perturb.perturbation import rounded_up
 from tabulary.perturb.properties import Wishes
 from tabulary.release.promise import guess_sentence, likelier
 from tabulary.release.table import CONFIDENCE

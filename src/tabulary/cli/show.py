@@ -14,17 +14,10 @@ from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.release import Release
 from tabulary.release.writers import FORMATS
 
+Form = StrEnum("Form", [(name, name) for name in ("table", *FORMATS)])  # type: ignore[misc]
+"""How a table is shown: to people, or as a file in one of `release.writers.FORMATS`."""
 
-class Form(StrEnum):
-    """How a table is shown: to people, or as a file in one of `release.writers.FORMATS`."""
-
-    table = "table"
-    csv = "csv"
-    xlsx = "xlsx"
-    parquet = "parquet"
-    json_stat = "json-stat"
-    sdmx_csv = "sdmx-csv"
-    px = "px"
+_FOR_PEOPLE = Form("table")
 
 
 def show(
@@ -33,7 +26,7 @@ def show(
         list[str] | None, typer.Argument(help="The attributes of the table; none lists the tables.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="The confidence of the error bars.")] = 0.95,
-    form: Annotated[Form, typer.Option("--format", help="For people, or for a program.")] = Form.table,
+    form: Annotated[Form, typer.Option("--format", help="For people, or for a program.")] = _FOR_PEOPLE,
     file: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The file to write, in that format; it must not exist."),
@@ -51,7 +44,7 @@ def show(
             output.print(show_margin(each), markup=False)
         return
     named = named_margin(margin, release)
-    if form is Form.table:
+    if form is _FOR_PEOPLE:
         print_released(release[named], confidence)
         return
     data = FORMATS[form.value].write(release.publication(named, confidence=confidence))
@@ -66,7 +59,7 @@ def show(
 
 def _check_way(form: Form, file: Path | None, *, named: bool) -> None:
     """Refuse a format that has nowhere to go, before anything is read."""
-    if form is Form.table:
+    if form is _FOR_PEOPLE:
         if file is not None:
             raise InvalidArgument(
                 f"--output {file} needs --format, one of {', '.join(FORMATS)}. Nothing was written."

@@ -12,9 +12,9 @@ from tabulary.perturb.additive import Laplace, Normal
 from tabulary.perturb.alternatives import Alternatives
 from tabulary.perturb.custom import Custom
 from tabulary.perturb.hellinger import Hellinger
-from tabulary.perturb.law import Perturbation, Row
 from tabulary.perturb.matching import match_delta
 from tabulary.perturb.max_entropy import MaxEntropy
+from tabulary.perturb.perturbation import Perturbation, Row
 from tabulary.perturb.properties import Wishes, wishes
 from tabulary.perturb.published import PerturbedTable, perturb
 from tabulary.perturb.published_tables import PerturbedTables

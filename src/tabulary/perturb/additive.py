@@ -18,7 +18,7 @@ from tabulary.errors import InvalidNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, Truncated
 from tabulary.noise.truncated import check_bound
 from tabulary.perturb.exact_delta import checked_epsilon, delta_between
-from tabulary.perturb.law import Loss, Perturbation, Row
+from tabulary.perturb.perturbation import Loss, Perturbation, Row
 
 # A law without a bound is summed over the values that hold all of it but this.
 _LEFT_OUT = 1e-17

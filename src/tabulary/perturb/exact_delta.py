@@ -18,7 +18,7 @@ import numpy as np
 from tabulary.core.arrays import Floats
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidPrivacy
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 
 # Each probability is good to a few dozen units in its last place; a δ is moved up by this share of it.
 _SLACK = 1e-14

@@ -16,7 +16,7 @@ from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.noise import Entropy, SquareRootLaplace
 from tabulary.perturb.exact_delta import checked_epsilon
-from tabulary.perturb.law import Perturbation, Row, checked_count
+from tabulary.perturb.perturbation import Perturbation, Row, checked_count
 
 _SMALLEST, _LARGEST = Fraction(1, 20), Fraction(1000)
 _MOST_VALUES = 20_000_000

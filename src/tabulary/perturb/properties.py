@@ -17,7 +17,7 @@ from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 from tabulary.perturb.property_figures import Figures
 from tabulary.release import ReleasedTable
 

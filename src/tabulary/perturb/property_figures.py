@@ -12,7 +12,7 @@ from tabulary.noise import Truncated
 from tabulary.perturb.additive import Additive, Laplace
 from tabulary.perturb.exact_delta import delta_between
 from tabulary.perturb.largest_entropy import largest_entropy
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 
 # The counts at which a law is examined whose rows never repeat.
 _PROBES = (0, 10, 1000)

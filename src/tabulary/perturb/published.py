@@ -12,8 +12,8 @@ from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import ExactSampler, Sampler
-from tabulary.noise.integer import check_half_width
-from tabulary.perturb.law import Perturbation
+from tabulary.noise.checks import check_half_width
+from tabulary.perturb.perturbation import Perturbation
 from tabulary.planning import ErrorLaw
 from tabulary.release import ReleasedTable
 

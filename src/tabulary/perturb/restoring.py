@@ -23,7 +23,6 @@ from tabulary.errors import TooManyCells
 from tabulary.noise import DiscreteLaplace, Truncated
 from tabulary.planning import WeightedErrors
 from tabulary.planning.allocation import margin_variance, residual_variances
-from tabulary.planning.contrast_errors import fourth_cumulant
 from tabulary.planning.residual_errors import TailWeights, part_variance, subsets
 from tabulary.reconstruct.residuals import table_of
 
@@ -163,7 +162,7 @@ class Projected:
 
     @cached_property
     def _kurtosis(self) -> Floats:
-        each = [fourth_cumulant(noise) / _variance(noise) ** 2 for noise in self.noises.values()]
+        each = [noise.fourth_cumulant / _variance(noise) ** 2 for noise in self.noises.values()]
         excess = np.repeat(each, [place.stop - place.start for place in self._places.values()])
         # The weight of the draw k in the cell j is √v_j H_jk / √v_k.
         return np.asarray(

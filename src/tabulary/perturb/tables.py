@@ -27,8 +27,8 @@ from tabulary.perturb.deviations import (
     summed_deviation,
 )
 from tabulary.perturb.exact_delta import checked_epsilon
-from tabulary.perturb.law import rounded_up
 from tabulary.perturb.overlap import Losses, changed_cells, joint_losses, largest_sum
+from tabulary.perturb.perturbation import rounded_up
 from tabulary.perturb.published import perturb
 from tabulary.perturb.restoring import Fit, fit_of
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from tabulary.noise import Tabulated
 from tabulary.perturb.exact_delta import largest_delta
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 
 
 class RowByRow(Perturbation):

@@ -7,7 +7,7 @@ from fractions import Fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.noise import DiscreteLaplace
-from tabulary.noise.integer import check_half_width
+from tabulary.noise.checks import check_half_width
 
 Interval = tuple[float, float]
 

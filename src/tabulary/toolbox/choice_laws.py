@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tabulary.errors import InvalidNoise
 from tabulary.noise.acceptance import settle_flip
+from tabulary.noise.checks import sample_in_pieces
 from tabulary.noise.enclosure import Enclosure, certain_floors, divide, exponential, multiply
 from tabulary.noise.entropy import Entropy, fresh_words
-from tabulary.noise.integer import sample_in_pieces
 from tabulary.noise.inversion import WORD_BITS, settle
 from tabulary.noise.slots import Slots
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidDomain, listed
-from tabulary.noise.integer import check_half_width
+from tabulary.noise.checks import check_half_width
 
 # Probabilities are known to this, and an interval is the wider by it.
 _SLACK = 1e-9

@@ -12,7 +12,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidArgument, InvalidNoise
 from tabulary.noise import Drawable
-from tabulary.noise.integer import check_half_width
+from tabulary.noise.checks import check_half_width
 from tabulary.toolbox.choice_laws import ExponentialChoice, PermuteAndFlip
 from tabulary.toolbox.spending import UNSPENT, Debit, Terms, refuse_other_than_pure
 

@@ -11,7 +11,7 @@ import tabulary as tb
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import ExactSampler
 from tabulary.perturb import Custom, Laplace, MaxEntropy, Normal, Row
-from tabulary.perturb.law import rounded_up
+from tabulary.perturb.perturbation import rounded_up
 from tabulary.perturb.published import draw
 from tests.entropy import SeededEntropy
 from tests.unit.perturb.brute_force import mean_of, published
