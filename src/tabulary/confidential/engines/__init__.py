@@ -18,7 +18,7 @@ class Engine(Protocol):
     """The records of one source, as something that can be counted. Confidential.
 
     Two engines over the same data give the same counts: values are recoded, unknown ones treated and impossible ones
-    refused as `coding` and `admission` say. Every error is one of ours, and holds neither a value nor a count nor a
+    refused as `coding` and `validation` say. Every error is one of ours, and holds neither a value nor a count nor a
     credential: another system's own error may quote a record, so it is never passed on, not even as a cause.
     """
 
