@@ -210,7 +210,7 @@ def test_the_page_of_shrunk_tables_says_that_they_are_biased_and_by_how_much():
     assert "2 % of independence was mixed into all of them" in words
     assert "their sums differ by 2e-07 at most" in words
     assert "Standard error as planned" in words
-    assert "what the planning model expected of shrunk tables, reckoning with 100,000 records" in words
+    assert "what the planning model expected for shrunk tables, assuming 100,000 records" in words
     assert "Standard error as published" in words
     assert "This release has none: its tables were made non-negative" in words
 
