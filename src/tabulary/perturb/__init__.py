@@ -1,7 +1,7 @@
 """Frequency-table perturbation as agencies do it, with its true privacy.
 
-A perturbation replaces an original count a by b with probability p(a, b). Everything a law says of itself
-(its exact δ for any ε, losses, bias, entropy) is computed from these probabilities.
+A perturbation replaces an original count a by b with probability p(a, b). Everything that a law reports about
+itself (its exact δ for any ε, losses, bias, entropy) is computed from these probabilities.
 
 >>> law = Laplace(1.5, bound=7)
 >>> law.transition(3, 3).__round__(4), f"{law.delta:.6f}"
