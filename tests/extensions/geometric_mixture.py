@@ -12,12 +12,19 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tabulary.core.arrays import Floats
-from tabulary.core.privacy import Loss, PureDP
+from tabulary import PureDP
+from tabulary.core import Floats, Loss
 from tabulary.errors import InvalidNoise
-from tabulary.noise import DiscreteLaplace, IntegerNoise
-from tabulary.noise.enclosure import Enclosure, divide, divide_up, exponential, multiply
-from tabulary.noise.slots import Slots, two_sided_slots
+from tabulary.noise import (
+    DiscreteLaplace,
+    Enclosure,
+    IntegerNoise,
+    Slots,
+    divide,
+    exponential,
+    multiply,
+    two_sided_slots,
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,10 @@ class GeometricMixture(IntegerNoise):
             # P(X ≥ j) = q**j / (1 + q) for either law; the narrow one has the square of the other's q.
             wide = exponential(1 / (2 * self.scale), precision)
             terms = [(1 - self.share, multiply(wide, wide, precision)), (self.share, wide)]
-            left = [_part(share, _tail(ratio, precision)) for share, ratio in terms]
+            left = [
+                multiply(_enclosed(share, precision), _tail(ratio, precision), precision)
+                for share, ratio in terms
+            ]
             found = [_sum(left)]
             while found[-1][1] >> (precision - bits):
                 left = [
@@ -88,8 +98,9 @@ def _tail(ratio: Enclosure, precision: int) -> Enclosure:
     return divide(ratio, (one + ratio[0], one + ratio[1]), precision)
 
 
-def _part(share: Fraction, of: Enclosure) -> Enclosure:
-    return of[0] * share.numerator // share.denominator, divide_up(of[1] * share.numerator, share.denominator)
+def _enclosed(share: Fraction, precision: int) -> Enclosure:
+    numerator, denominator = ((n << precision, n << precision) for n in share.as_integer_ratio())
+    return divide(numerator, denominator, precision)
 
 
 def _sum(terms: list[Enclosure]) -> Enclosure:
