@@ -5,11 +5,9 @@ rejects a sabotaged twin.
 """
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,16 +23,18 @@ from tabulary.errors import InvalidNoise, InvalidPlan
 from tabulary.infer import IndependentNoise, goodness_of_fit, independence
 from tabulary.infer.likelihood import NoisyCells
 from tabulary.ledger import Ledger
-from tabulary.mechanisms.on_demand import ResidualsOnDemand, noise_check
+from tabulary.mechanisms.on_demand import MeasuredOnDemand, noise_check
 from tabulary.noise import LAWS, ExactSampler, noise_from_description, weighted_half_width
 from tabulary.planning import plan_from_description
 from tabulary.planning.allowed_tables import Universe
-from tabulary.reconstruct.on_demand import TablesOnDemand
+from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.workflows.answering.fixed import FixedAnswers, plan_of_universe
 from tabulary.workflows.auditing import audit
+from tests import geometric_mixture
 from tests.builders import GENEROUS, SECRET, Caller, people
 from tests.entropy import ScriptedEntropy, SeededEntropy
-from tests.extensions.geometric_mixture import GeometricMixture
+from tests.extensions import install, tabulary
+from tests.geometric_mixture import GeometricMixture
 from tests.twins import bounds
 
 LEVEL = 1e-6
@@ -138,20 +138,14 @@ def test_the_commands_show_verify_and_test_a_release_with_the_law(folder, capsys
 
 
 def test_an_installed_package_offers_the_law_to_the_command(folder, tmp_path):
-    installed = tmp_path / "mixture-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: mixture\nVersion: 1.0\n")
-    command = [sys.executable, "-m", "tabulary", "verify", str(folder)]
-    places = os.pathsep.join([str(tmp_path), *(place for place in sys.path if place)])
-    environment = {**os.environ, "PYTHONPATH": places}
-    refused = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert "install that package" in " ".join((refused.stdout + refused.stderr).split())
-    (installed / "entry_points.txt").write_text(
-        "[tabulary.noise]\ngeometric-mixture = tests.extensions.geometric_mixture:GeometricMixture\n"
-    )
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+    code, said = tabulary("verify", str(folder), path=tmp_path)
+    assert code == 2
+    assert "install that package" in said
+    law = Path(geometric_mixture.__file__).read_text()
+    offered = {"geometric-mixture": "GeometricMixture"}
+    install(tmp_path, "heavy_tails", law, group="tabulary.noise", **offered)
+    code, said = tabulary("verify", str(folder), path=tmp_path)
+    assert code == 0, said
 
 
 def test_a_table_builder_serves_tables_and_tests_with_noise_of_the_law(tmp_path):
@@ -160,9 +154,9 @@ def test_a_table_builder_serves_tables_and_tests_with_noise_of_the_law(tmp_path)
     records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
     tallies = TallyCache(records)
     tallies.prepare(plan.counted)
-    residuals = ResidualsOnDemand(tallies, plan, SECRET)
-    tables = TablesOnDemand(plan, residuals.values)
-    answers = FixedAnswers(universe, "2026", plan, tables, None, records, tallies, residuals)
+    measured = MeasuredOnDemand(tallies, plan, SECRET)
+    tables = TablesOnDemand(plan, measured.values)
+    answers = FixedAnswers(universe, "2026", plan, tables, None, records, tallies, measured)
     dataset = Dataset("census", "Census", "Everyone.", answers, {}, "census")
     state, ledger = State.create(tmp_path / "state.sqlite"), Ledger.create(tmp_path / "ledger.sqlite")
     app = create_app(Service({"census": dataset}, state, ledger, "key", GENEROUS, "Tables"))
