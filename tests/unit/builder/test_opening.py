@@ -20,7 +20,7 @@ from tabulary.errors import (
     UnknownLevel,
     UnreadableSource,
 )
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 from tabulary.workflows.answering.edition import key_fingerprint
 
 PEOPLE = "sex,age,record_key\n" + "".join(f"{'FM'[i % 2]},{i % 3},{i * 37 % 256}\n" for i in range(60))
@@ -308,9 +308,9 @@ def test_datasets_of_every_method_are_opened_from_one_file(on_sqlite, tmp_path):
     initialise(file)
     service = open_service(file)
     assert {name: each.answers.method for name, each in service.datasets.items()} == {
-        "census": Method.fixed,
-        "panel": Method.interactive,
-        "survey": Method.cell_key,
+        "census": ProtectionMethod.fixed,
+        "panel": ProtectionMethod.interactive,
+        "survey": ProtectionMethod.cell_key,
     }
     assert service.datasets["survey"].account is None
     assert "NOT differentially private" in service.datasets["survey"].answers.promise.statement
@@ -459,6 +459,6 @@ def test_what_was_changed_in_the_folder_of_what_is_kept_is_warned_of_logged_and_
         assert answer(file) == first
         assert str(tmp_path / "kept" / place.relative_to(tmp_path / "kept").parts[0]) in caplog.text
         actor, action, words = acts(file)[-1]
-        assert (actor, action) == ("service", "kept file made anew")
+        assert (actor, action) == ("service", "artifact made again")
         assert words in caplog.text
     assert len(entries(file)) == 1
