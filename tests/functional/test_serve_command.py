@@ -192,7 +192,7 @@ def test_workers_that_start_on_what_somebody_changed_warn_of_it_and_serve_the_sa
     with ServerProcess(ready / "service.toml", workers=1) as server:
         first = server.ask(asked)
         assert "seal" not in server.log()
-    (place,) = (ready / "kept").glob("plan-*")
+    (place,) = (ready / "artifacts").glob("plan-*")
     (place / "plan.json").write_text("{}")
     with ServerProcess(ready / "service.toml", workers=2) as server:
         assert server.ask(asked).body == first.body

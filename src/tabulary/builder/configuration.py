@@ -109,7 +109,7 @@ def _read(top: Section, path: Path) -> ServiceFile:
     declared = top.section("dataset")
     top.done()
 
-    artifacts = state.take("folder", str, default="kept")
+    artifacts = state.take("folder", str, default="artifacts")
     log = state.take("log", str, default=None)
     signer = key.take("signer", str, default=None)
     secret = key.take("file", str) if "file" in key.names() or (key.names() and signer is None) else None

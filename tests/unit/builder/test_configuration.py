@@ -111,7 +111,7 @@ def test_paths_are_relative_to_the_file_wherever_the_command_is_run(read, tmp_pa
     assert file.state.where() == tmp_path / "state.sqlite"
     assert file.ledger.where() == tmp_path / "ledger.sqlite"
     assert file.key == tmp_path / "secret.key"
-    assert file.artifacts == tmp_path / "kept"
+    assert file.artifacts == tmp_path / "artifacts"
 
 
 def test_an_interactive_dataset_has_the_price_of_a_question(read):

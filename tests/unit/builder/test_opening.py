@@ -337,7 +337,7 @@ def test_another_folder_with_the_same_key_is_the_same_service(write, tmp_path, t
     first = answer(file)
     elsewhere = tmp_path_factory.mktemp("machine")
     shutil.copytree(tmp_path, elsewhere, dirs_exist_ok=True)
-    shutil.rmtree(elsewhere / "kept", ignore_errors=True)
+    shutil.rmtree(elsewhere / "artifacts", ignore_errors=True)
     assert answer(read_service_file(elsewhere / "service.toml")) == first
 
 
@@ -454,10 +454,10 @@ def test_what_was_changed_in_the_folder_of_what_is_kept_is_warned_of_logged_and_
     first = answer(file)
     for changed in ("plan-*/plan.json", "tables-*/release/manifest.json"):
         caplog.clear()
-        (place,) = (tmp_path / "kept").glob(changed)
+        (place,) = (tmp_path / "artifacts").glob(changed)
         place.write_bytes(place.read_bytes() + b" ")
         assert answer(file) == first
-        assert str(tmp_path / "kept" / place.relative_to(tmp_path / "kept").parts[0]) in caplog.text
+        assert str(tmp_path / "artifacts" / place.relative_to(tmp_path / "artifacts").parts[0]) in caplog.text
         actor, action, words = acts(file)[-1]
         assert (actor, action) == ("service", "artifact made again")
         assert words in caplog.text

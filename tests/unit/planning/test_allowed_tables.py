@@ -29,12 +29,12 @@ def rules(draw):
 def test_a_table_is_allowed_by_the_three_rules_and_nothing_else(allowed):
     for k in range(5):
         for margin in combinations(DOMAIN.attributes, k):
-            allowed = (
+            follows_the_rules = (
                 k <= allowed.order
                 and not any(set(combination) <= set(margin) for combination in allowed.forbidden)
                 and DOMAIN.cells(margin) <= allowed.max_cells
             )
-            assert allowed.allows(margin) == allowed == (margin in allowed.margins)
+            assert allowed.allows(margin) == follows_the_rules == (margin in allowed.margins)
 
 
 @given(rules())

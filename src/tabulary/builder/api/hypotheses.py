@@ -12,7 +12,7 @@ from tabulary.builder.api.answers import answer_to
 from tabulary.builder.api.asking import json_only, refuse_unknown
 from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.describing import BAD_BODY, PAID, DatasetName, operation
-from tabulary.builder.api.models import AskedTest, TestResultModel
+from tabulary.builder.api.models import AskedTest, HypothesisResult
 from tabulary.builder.service import Dataset
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidNoise, InvalidWorkload, TooManyCells
@@ -32,7 +32,7 @@ def add_tests(app: FastAPI, answering: Answering) -> None:
         "/api/datasets/{id}/tests",
         dependencies=[Depends(json_only)],
         **operation(
-            "tests", "test_table", "Test a table", TestResultModel, {**PAID, **BAD_BODY}, priced=True
+            "tests", "test_table", "Test a table", HypothesisResult, {**PAID, **BAD_BODY}, priced=True
         ),
     )
     async def test_table(request: Request, name: DatasetName, body: AskedTest) -> Response:

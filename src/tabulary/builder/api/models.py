@@ -249,7 +249,7 @@ class Accuracy(BaseModel):
     ]
 
 
-class TestResultModel(BaseModel):
+class HypothesisResult(BaseModel):
     """What a test says. It knows the noise of the table, and simulates nothing: the same question, the same answer."""
 
     dataset: str

@@ -22,8 +22,8 @@ from tabulary.builder.pages.rendering import MEDIA_TYPE, PAGE_POLICY, Site, html
 from tabulary.builder.pages.sessions import REFERRER_POLICY, SessionGate, SignedIn, form
 from tabulary.builder.pages.table_page import (
     NOT_TESTABLE,
+    HypothesisOutcome,
     Payer,
-    TestOutcome,
     ask_page,
     outcome_in_words,
     table_page,
@@ -156,7 +156,7 @@ class _Pages:
 
     async def _outcome(
         self, request: Request, dataset: Dataset, chosen: Choices, payer: str | None
-    ) -> TestOutcome | None:
+    ) -> HypothesisOutcome | None:
         """Return what a test on the page found: the one that the API gives, made where it makes it."""
         test = tested(dataset, chosen, payer)
         if not isinstance(test, HypothesisQuestion):
@@ -164,7 +164,7 @@ class _Pages:
         try:
             body = await self._answering.body(request, test)
         except NOT_TESTABLE as refusal:
-            return TestOutcome.refused(refusal)
+            return HypothesisOutcome.refused(refusal)
         return outcome_in_words(dataset, chosen, json.loads(body.content))
 
     def _build(self, dataset: Dataset, chosen: Choices) -> bytes:
@@ -185,7 +185,7 @@ class PageQuestion:
     chosen: Choices
     origin: str
     asker: Payer | None = None
-    outcome: TestOutcome | None = None
+    outcome: HypothesisOutcome | None = None
 
     @property
     def key(self) -> Hashable:

@@ -49,7 +49,7 @@ NOT_TESTABLE = (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells)
 
 
 @dataclass(frozen=True)
-class TestOutcome:
+class HypothesisOutcome:
     """What a test on the page found: a sentence as the answer, what it rests on, and what was assumed."""
 
     answer: str
@@ -57,7 +57,7 @@ class TestOutcome:
     assumed: tuple[str, ...] = ()
 
     @classmethod
-    def refused(cls, refusal: Exception) -> "TestOutcome":
+    def refused(cls, refusal: Exception) -> "HypothesisOutcome":
         """Return why a test cannot be made. The table is shown all the same."""
         said = str(refusal)
         return cls(said[:1].upper() + said[1:])
@@ -101,7 +101,7 @@ def table_page(
     chosen: Choices,
     origin: str,
     asker: Payer | None = None,
-    outcome: TestOutcome | None = None,
+    outcome: HypothesisOutcome | None = None,
 ) -> dict[str, Any]:
     """Return what the page of a table is filled with; may count, may debit, may take seconds.
 
@@ -259,21 +259,23 @@ def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[
     ]
 
 
-def tested(dataset: Dataset, chosen: Choices, payer: str | None) -> HypothesisQuestion | TestOutcome | None:
+def tested(
+    dataset: Dataset, chosen: Choices, payer: str | None
+) -> HypothesisQuestion | HypothesisOutcome | None:
     """Return the test that was chosen: None if none was, and the reason if it cannot be made."""
     if chosen.test is None:
         return None
     if chosen.test is Hypothesis.difference and chosen.first == chosen.second:
-        return TestOutcome("Choose two cells that are not the same.")
+        return HypothesisOutcome("Choose two cells that are not the same.")
     cells = [dict(chosen.first), dict(chosen.second)] if chosen.test is Hypothesis.difference else None
     body = AskedTest(test=chosen.test.value, by=list(chosen.by), where=dict(chosen.where), cells=cells)
     try:
         return HypothesisQuestion.of(dataset, body, payer)
     except NOT_TESTABLE as refusal:
-        return TestOutcome.refused(refusal)
+        return HypothesisOutcome.refused(refusal)
 
 
-def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]) -> TestOutcome:
+def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]) -> HypothesisOutcome:
     """Return what the API says of a test, in sentences."""
     if chosen.test is Hypothesis.difference:
         named = [_quoted(dataset, cell, chosen.names) for cell in (chosen.first, chosen.second)]
@@ -282,7 +284,9 @@ def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]
         answer, basis = independence_sentences(
             found, *(variable_name(dataset, a, chosen.names) for a in chosen.by)
         )
-    return TestOutcome(answer, basis, tuple(f"{each[:1].upper()}{each[1:]}." for each in found["assumed"]))
+    return HypothesisOutcome(
+        answer, basis, tuple(f"{each[:1].upper()}{each[1:]}." for each in found["assumed"])
+    )
 
 
 def _quoted(dataset: Dataset, cell: Levels, names: Names) -> str:

@@ -129,13 +129,13 @@ class Artifacts:
                 ) from None
             if problem and artifact.set_aside():
                 self.warn(
-                    f"The artifact {str(artifact.place)!r} {problem}. Nothing was served from it. It was made again, which "
-                    "costs nothing."
+                    f"The artifact {str(artifact.place)!r} {problem}. Nothing was served from it. It was made "
+                    "again, which costs nothing."
                 )
             artifact.keep(made, room)
         raise ServiceError(
-            f"the artifact {str(artifact.place)!r} was made again and is damaged again. Nothing was served from it. Check "
-            "the disk, and who may write to that folder; then start again."
+            f"the artifact {str(artifact.place)!r} was made again and is damaged again. Nothing was served from it. "
+            "Check the disk, and who may write to that folder; then start again."
         )
 
 

@@ -229,12 +229,12 @@ def lonely(ones, threes):
 
 def test_sparsity_looks_at_the_perturbed_counts_and_not_at_the_exact_ones():
     records, allowed = lonely(ones=8, threes=2)
-    rule = {"allowed_tables": allowed, "sparsity": Sparsity()}
+    rule = {"allowed": allowed, "sparsity": Sparsity()}
     with pytest.raises(TableRefused, match="too sparse"):
         opened(records, shifting(0), **rule).answer(("place",))
     assert opened(records, shifting(2), **rule).answer(("place",)).table["0"] == 3
     records, allowed = lonely(ones=0, threes=10)
-    rule = {"allowed_tables": allowed, "sparsity": Sparsity()}
+    rule = {"allowed": allowed, "sparsity": Sparsity()}
     assert opened(records, shifting(0), **rule).answer(("place",)).table["0"] == 3
     falling = PTable.from_array(np.array([[0], [-1], [-2]]).repeat(MODULUS, 1), above="last")
     with pytest.raises(TableRefused, match="too sparse"):

@@ -198,7 +198,7 @@ def test_the_same_records_in_another_order_are_the_same_records(account):
 @pytest.mark.parametrize(
     "other",
     [
-        {"allowed_tables": AllowedTables(DOMAIN, order=1)},
+        {"allowed": AllowedTables(DOMAIN, order=1)},
         {"privacy": tb.ZCDP("1/16")},
         {"neighbours": "replace"},
         {"reconstruct": "shrink"},
