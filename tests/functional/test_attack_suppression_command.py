@@ -95,9 +95,9 @@ def test_the_page_is_written_once_and_never_over_another(said, here):
     )
     page = (here / "page.html").read_text()
     assert "If cells 2, 4 and 6 were sensitive" in page
-    assert "already there" in said("attack", "suppression", "genes.csv", "-o", "page.html", code=2)
+    assert "already exists" in said("attack", "suppression", "genes.csv", "-o", "page.html", code=2)
     assert (here / "page.html").read_text() == page
-    assert "its folder is not there" in said(
+    assert "its folder does not exist" in said(
         "attack", "suppression", "genes.csv", "-o", "no/page.html", code=2
     )
 

@@ -94,7 +94,7 @@ def test_a_full_disk_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
             raise OSError("no space left")
 
     monkeypatch.setattr(store.tempfile, "TemporaryFile", lambda **_: Full())
-    with pytest.raises(UnreadableSource, match="do not fit the temporary folder"):
+    with pytest.raises(UnreadableSource, match="do not fit in the temporary folder"):
         kept.append([np.zeros(CHUNK_ROWS, np.uint8)])
 
 

@@ -154,9 +154,9 @@ def test_what_could_not_answer_every_table_is_refused_when_it_is_opened():
         opened(records, secret=None)
     with pytest.raises(InvalidNoise, match="at least 32 bytes"):
         opened(records, secret=b"short")
-    with pytest.raises(InvalidArgument, match="256 keys and the ptable 16"):
+    with pytest.raises(InvalidArgument, match="256 keys and the ptable has 16"):
         opened(records, wide_ptable(16, 1))
-    with pytest.raises(InvalidArgument, match="smallest count"):
+    with pytest.raises(InvalidArgument, match="smallest published count"):
         opened(records, minimum=-1)
     with pytest.raises(DifferentDomains, match="different domains"):
         opened(records, allowed=AllowedTables(Domain({"sex": ["F", "M"]}), order=1))
