@@ -26,9 +26,9 @@ from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import MeasuredOnDemand, noise_check
 from tabulary.noise import LAWS, ExactSampler, noise_from_description, weighted_half_width
 from tabulary.planning import plan_from_description
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.reconstruct.linear import TablesOnDemand
-from tabulary.workflows.answering.fixed import FixedAnswers, plan_of_universe
+from tabulary.workflows.answering.fixed import FixedAnswers, plan_of_allowed_tables
 from tabulary.workflows.auditing import audit
 from tests import geometric_mixture
 from tests.builders import GENEROUS, SECRET, Caller, people
@@ -149,14 +149,14 @@ def test_an_installed_package_offers_the_law_to_the_command(folder, tmp_path):
 
 
 def test_a_table_builder_serves_tables_and_tests_with_noise_of_the_law(tmp_path):
-    universe = Universe(DOMAIN, order=2)
-    plan = with_the_law(plan_of_universe(universe, privacy=tb.PureDP(1), neighbours="add-remove"))
+    allowed = AllowedTables(DOMAIN, order=2)
+    plan = with_the_law(plan_of_allowed_tables(allowed, privacy=tb.PureDP(1), neighbours="add-remove"))
     records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
     tallies = TallyCache(records)
     tallies.prepare(plan.counted)
     measured = MeasuredOnDemand(tallies, plan, SECRET)
     tables = TablesOnDemand(plan, measured.values)
-    answers = FixedAnswers(universe, "2026", plan, tables, None, records, tallies, measured)
+    answers = FixedAnswers(allowed, "2026", plan, tables, None, records, tallies, measured)
     dataset = Dataset("census", "Census", "Everyone.", answers, {}, "census")
     state, ledger = State.create(tmp_path / "state.sqlite"), Ledger.create(tmp_path / "ledger.sqlite")
     app = create_app(Service({"census": dataset}, state, ledger, "key", GENEROUS, "Tables"))
