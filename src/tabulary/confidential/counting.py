@@ -18,7 +18,7 @@ from tabulary.core.progress import Progress
 
 # Progress counts hundredths of the work: a log of it must not hold the number of records.
 _HUNDREDTHS = 100
-_SECONDS_BETWEEN_REPORTS = 0.5
+SECONDS_BETWEEN_REPORTS = 0.5
 
 Counters = NDArray[np.uint32 | np.int64]
 """Counts in 32 bits, or sums of weights in 64."""
@@ -28,7 +28,7 @@ _BLOCK_ROWS = 2048
 
 # Counters have 32 bits, so that twice as many fit a cache; they are emptied before they could overflow. Sums of
 # weights have 64, and the encoder has seen to it that they cannot.
-_ROWS_PER_EMPTYING = 1 << 31
+ROWS_PER_EMPTYING = 1 << 31
 
 _MAX_THREADS = 8
 
@@ -193,7 +193,7 @@ class Counter:
 
     def add(self, rows: int, matrices: tuple[Codes, Codes, Codes]) -> None:
         """Count the first `rows` records of a chunk."""
-        if self._since + rows > _ROWS_PER_EMPTYING:
+        if self._since + rows > ROWS_PER_EMPTYING:
             self._totals = _emptied(self._counters, self._totals)
             self._since = 0
         weights = self._layout.column(matrices, -1) if self._weighted else None
@@ -248,10 +248,10 @@ def _watch(
     pending = set(running)
     last = time.monotonic()
     while pending:
-        finished, pending = wait(pending, timeout=_SECONDS_BETWEEN_REPORTS)
+        finished, pending = wait(pending, timeout=SECONDS_BETWEEN_REPORTS)
         if any(future.exception() for future in finished):
             job.stop = True
-        if progress is not None and pending and time.monotonic() - last >= _SECONDS_BETWEEN_REPORTS:
+        if progress is not None and pending and time.monotonic() - last >= SECONDS_BETWEEN_REPORTS:
             progress("counting", _HUNDREDTHS * sum(job.done) // max(1, steps), _HUNDREDTHS)
             last = time.monotonic()
     if progress is not None and not any(future.exception() for future in running):

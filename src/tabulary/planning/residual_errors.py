@@ -15,7 +15,7 @@ from tabulary.planning.contrast_errors import fourth_cumulant
 # Noise that is hardly ever drawn has no tails that anyone sees, and a variance too small to divide by.
 SMALLEST_VARIANCE = 1e-60
 # Above so many pairs of sets the fourth cumulants are bounded and no longer added up.
-_MOST_PAIRS = 5_000_000
+MOST_PAIRS = 5_000_000
 
 Part = tuple[Margin, Margin, IntegerNoise]
 """What a part measures, with which attributes centred, and its noise."""
@@ -73,7 +73,7 @@ class TailWeights:
         )
         if not self._bound:
             return
-        if sum(3 ** (len(margin) - len(centred)) for margin, centred, _ in parts) > _MOST_PAIRS:
+        if sum(3 ** (len(margin) - len(centred)) for margin, centred, _ in parts) > MOST_PAIRS:
             self._sums = None
             return
         for (margin, sets), values in self._fourth_powers(parts, cumulants, variances):

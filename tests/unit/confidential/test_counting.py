@@ -78,7 +78,7 @@ def test_records_in_memory_and_in_a_file_give_the_same_counts(memory_bytes: int,
 
 def test_counters_are_emptied_before_they_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
     domain, kept, columns = filled([3, 2], 300_000, memory_bytes=1 << 30)
-    monkeypatch.setattr(counting, "_ROWS_PER_EMPTYING", 2 * CHUNK_ROWS)
+    monkeypatch.setattr(counting, "ROWS_PER_EMPTYING", 2 * CHUNK_ROWS)
     counted = count(kept, domain, [("a0",)])
     assert np.array_equal(counted["a0",], np.bincount(columns[0]))
 
@@ -98,7 +98,7 @@ def test_a_full_disk_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_progress_is_told_while_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     domain, kept, _ = filled([3, 2], 2_000_000, memory_bytes=1 << 30)
-    monkeypatch.setattr(counting, "_SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(counting, "SECONDS_BETWEEN_REPORTS", 0.0)
     told: list[int] = []
     count(
         kept, domain, [("a0",), ("a1",)], progress=lambda what, done, total: told.append(done), super_cells=1

@@ -26,12 +26,12 @@ Made = TypeVar("Made")
 # What a run must reach: the worst R̂, the smallest effective size, and how many sweeps it has at first.
 _RATIO, _EFFECTIVE, _ROUND = 1.01, 400.0, 2048
 # The same once a value is pinned: these chains set out from tables that others arrived at.
-_PINNED_RATIO, _PINNED_EFFECTIVE, _PINNED_ROUND = 1.05, 200.0, 256
+PINNED_RATIO, PINNED_EFFECTIVE, PINNED_ROUND = 1.05, 200.0, 256
 # How far the draws of a question may be from independent, in total variation, and how likely one of its limits fails.
 _DEPENDENCE = 1e-5
 _DOUBT = 1e-6
 # How many steps a chain may take to draw tables: minutes.
-_STEPS = 1 << 30
+STEPS = 1 << 30
 # More threads than these would only wait for each other's records.
 _THREADS = 8
 
@@ -115,7 +115,7 @@ class Chain:
             tables, asked = _parted(known, question, drawn.tables, coins)
         values, counts = np.unique(asked, return_counts=True)
         starts = [tables[asked == value][:CHAINS] for value in values]
-        deviation, doubt = self._weighed(known, question, values, starts, coins)
+        deviation, doubt = self.weighed(known, question, values, starts, coins)
         return Answers(
             values,
             counts / draws,
@@ -169,10 +169,10 @@ class Chain:
         correlation = settled.convergence.correlation
         apart = max(1, math.ceil(math.log(_DEPENDENCE / number) / math.log(correlation)))
         each, thinning = -(-number // CHAINS), apart * settled.gap
-        if each * thinning * walk.dimension > _STEPS:
+        if each * thinning * walk.dimension > STEPS:
             raise NotCertified(
                 f"{number:,} tables were asked for, which must be {thinning:,} sweeps apart to be independent; that is "
-                f"more than {_STEPS:,} steps of a chain. No table was drawn. Ask for fewer, or merge levels that few "
+                f"more than {STEPS:,} steps of a chain. No table was drawn. Ask for fewer, or merge levels that few "
                 "people have."
             )
         streams = [coins.stream("draws", chain) for chain in range(CHAINS)]
@@ -204,7 +204,7 @@ class Chain:
                 "people have."
             )
 
-    def _weighed(
+    def weighed(
         self, known: Known, question: Question, values: Integers, starts: list[Integers], coins: Coins
     ) -> tuple[Floats, float]:
         """Return the largest deviation given each value, from tables that have it, and how likely one is too small."""
@@ -227,9 +227,9 @@ class Chain:
         states = pinned.walk.states(starts[np.arange(CHAINS) % len(starts)])
         streams = [coins.stream("pinned", value, chain) for chain in range(CHAINS)]
         limit = math.inf
-        for made in rounds(pinned.walk, states, streams, first=_PINNED_ROUND, longest=self._sweeps, each=map):
+        for made in rounds(pinned.walk, states, streams, first=PINNED_ROUND, longest=self._sweeps, each=map):
             limit = math.inf
-            if made.settled(_PINNED_RATIO, _PINNED_EFFECTIVE):
+            if made.settled(PINNED_RATIO, PINNED_EFFECTIVE):
                 low, limit = (max(certain, end) for end in pinned.limits(made))
                 decided = self._epsilon is not None and not low <= self._epsilon < limit
                 if decided or limit - low <= self._tolerance * max(1.0, low):
@@ -240,7 +240,7 @@ class Chain:
         """Return the one answer that agrees with what is known: to give it moves nobody further."""
         tables = first_tables(known, CHAINS, coins)
         values = np.array([tables[0][question.index]])
-        deviation, doubt = self._weighed(known, question, values, [tables], coins)
+        deviation, doubt = self.weighed(known, question, values, [tables], coins)
         return Answers(values, np.ones(1), deviation, error=doubt)
 
 

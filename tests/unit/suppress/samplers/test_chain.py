@@ -168,13 +168,13 @@ def test_a_chain_that_may_work_too_little_does_not_certify(known):
 
 
 def test_draws_that_would_have_to_be_too_far_apart_are_refused(monkeypatch):
-    monkeypatch.setattr(chain_module, "_STEPS", 1_000)
+    monkeypatch.setattr(chain_module, "STEPS", 1_000)
     with pytest.raises(NotCertified, match="No table was drawn"):
         Chain().draw(KINDS, 1_000, coins=COINS)
 
 
 def test_a_value_whose_chains_do_not_agree_is_as_unsafe_as_can_be(monkeypatch):
-    monkeypatch.setattr(chain_module, "_PINNED_EFFECTIVE", math.inf)
+    monkeypatch.setattr(chain_module, "PINNED_EFFECTIVE", math.inf)
     answers = Chain(sweeps=4_096).answers(KINDS, Cell((0, 0)), draws=100, coins=COINS)
     assert np.isinf(answers.deviation).all()
     assert answers.unsafe(0.5) == pytest.approx(1)
@@ -201,7 +201,7 @@ def test_a_value_that_its_own_cell_betrays_needs_no_chain(monkeypatch):
     far = np.array([table for table in drawn if deviation[table[0, 0]] > 0.01])
     for table in far:
         value = table[:1, 0]
-        found, _ = sampler._weighed(LARGE, Cell((0, 0)), value, [table[None]], COINS)
+        found, _ = sampler.weighed(LARGE, Cell((0, 0)), value, [table[None]], COINS)
         assert found[0] == deviation[value[0]]
     assert far.size
 
