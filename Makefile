@@ -24,7 +24,7 @@ help:
 	@echo "make clean          everything that make has made"
 
 # Stamps: what is installed is not installed again until the project's needs change.
-$(VENV)/core: pyproject.toml constraints.txt
+$(VENV)/core: pyproject.toml papers/pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing tabulary ..."
 	@$(PIP) --editable '.[formats,serve]'
@@ -32,7 +32,7 @@ $(VENV)/core: pyproject.toml constraints.txt
 
 $(VENV)/test: $(VENV)/core
 	@echo "Installing what the tests need ..."
-	@$(PIP) --editable '.[test]'
+	@$(PIP) --editable '.[test]' --editable papers
 	@touch $@
 
 $(VENV)/spark: $(VENV)/core
@@ -42,7 +42,7 @@ $(VENV)/spark: $(VENV)/core
 
 $(VENV)/docs: $(VENV)/core
 	@echo "Installing what the pages need ..."
-	@$(PIP) --editable '.[docs]'
+	@$(PIP) --editable '.[docs]' --editable papers
 	@touch $@
 
 $(VENV)/sbom: $(VENV)/core
@@ -52,7 +52,7 @@ $(VENV)/sbom: $(VENV)/core
 
 $(VENV)/bench: $(VENV)/core
 	@echo "Installing what the benchmarks need ..."
-	@$(PIP) --editable '.[bench]'
+	@$(PIP) --editable '.[bench]' --editable papers
 	@touch $@
 
 demo: $(VENV)/core

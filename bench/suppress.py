@@ -28,8 +28,8 @@ from tabulary import datasets
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.suppress.classical_method.classical import Suppression, classical
-from tabulary.suppress.classical_method.problem import lines
-from tabulary.suppress.classical_method.rules import Levels, Threshold
+from tabulary.suppress.classical_method.rules import ProtectionLevels, Threshold
+from tabulary.suppress.classical_method.suppression_problem import lines
 from tabulary.suppress.simulatable_method.simulatable import SimulatableTable, simulatable
 
 LIMIT = 5
@@ -47,9 +47,9 @@ def counts(side: int, seed: int = 0) -> Table:
     return Table(Domain({"row": range(side), "column": range(side)}), values)
 
 
-def levels(table: Table) -> Levels:
+def levels(table: Table) -> ProtectionLevels:
     """Nobody is to tell that a small cell is small, nor that it is not empty."""
-    return Levels(lower=table.counts, upper=np.maximum(LIMIT + 1 - table.counts, 0))
+    return ProtectionLevels(lower=table.counts, upper=np.maximum(LIMIT + 1 - table.counts, 0))
 
 
 def compact(table: Table, cost: NDArray[np.float64], seconds: float) -> dict[str, Any]:

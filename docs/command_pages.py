@@ -26,7 +26,7 @@ def command_pages() -> dict[str, str]:
     pages = {"commands.md": _list_of(program)}
     for name, command in program.commands.items():
         lines = _described(f"tabulary {name}", command, depth=1)
-        for inner, below in getattr(command, "commands", {}).items():
+        for inner, below in _inner(command):
             lines += _described(f"tabulary {name} {inner}", below, depth=2)
         pages[f"commands/{name}.md"] = _text(lines)
     return pages
@@ -43,9 +43,17 @@ def every_command() -> list[tuple[str, Any]]:
     found = []
     for name, command in typer.main.get_command(command_line()).commands.items():
         found.append((f"tabulary {name}", command))
-        for inner, below in getattr(command, "commands", {}).items():
+        for inner, below in _inner(command):
             found.append((f"tabulary {name} {inner}", below))
     return found
+
+
+def _inner(command: Any) -> list[tuple[str, Any]]:
+    """The commands within a group, by name; none for a plain command."""
+    if not hasattr(command, "list_commands"):
+        return []
+    context = typer.Context(command)
+    return [(name, command.get_command(context, name)) for name in command.list_commands(context)]
 
 
 def _list_of(program: Any) -> str:
@@ -53,7 +61,7 @@ def _list_of(program: Any) -> str:
     lines += ["| command | what it does |", "| --- | --- |"]
     for name, command in program.commands.items():
         lines.append(f"| [`tabulary {name}`](commands/{name}.md) | {_cell(_about(command)[0])} |")
-        for inner, below in getattr(command, "commands", {}).items():
+        for inner, below in _inner(command):
             place = f"commands/{name}.md#tabulary-{name}-{inner}"
             lines.append(f"| [`tabulary {name} {inner}`]({place}) | {_cell(_about(below)[0])} |")
     lines += ["", "Every command tells about itself with `--help`, and `tabulary --version` its version.", ""]

@@ -27,7 +27,7 @@ from docs.results import (
     wins,
 )
 from tabulary.release.drawing import COLOURS, DASHES, INK, SHAPES, SOFT, styled, svg
-from tabulary.studies.perturbation.charts import risk_utility_chart
+from tabulary.studies.perturbed_charts import risk_utility_chart
 
 IMAGES = Path(__file__).parent / "images"
 

@@ -31,7 +31,7 @@ from tabulary.noise import ExactSampler
 from tabulary.planning import Plan
 from tabulary.reconstruct.shrink import simplex
 from tabulary.reconstruct.shrink_simulation import simulated_shrink_errors
-from tabulary.studies.perturbation import RiskUtility, risk_utility
+from tabulary.studies import RiskUtility, risk_utility
 from tests.entropy import SeededEntropy
 
 Row = dict[str, Any]

@@ -15,6 +15,7 @@ from tabulary.builder.service import Dataset, Limits, Service, Variable
 from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
 from tabulary.confidential.records import Records
+from tabulary.core.cache import Cache
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP
@@ -69,6 +70,7 @@ def service(
     only: Sequence[str] = ("census", "survey", "old"),
     limits: Limits = GENEROUS,
     neighbours: Relation = "add-remove",
+    cache: Cache | None = None,
 ) -> Service:
     """Return a builder with a dataset of each method: `census`, `survey` and `old`.
 
@@ -76,6 +78,7 @@ def service(
     `neighbours`.
     """
     near = Neighbours(neighbours)
+    shared = Cache() if cache is None else cache
     held = np.arange(DOMAIN.size).reshape(DOMAIN.shape) * 7 + 40 if counts is None else counts
     records = people(held)
     ledger = Ledger.create(folder / "ledger.sqlite")
@@ -92,6 +95,7 @@ def service(
             dataset="census",
             version="2026",
             reconstruct=reconstruct,
+            cache=shared,
         )
         labels = {"sex": Variable("Sex"), "age": Variable("Age", "In completed years.")}
         datasets.append(Dataset("census", "Census 2026", "Everyone.", fixed, labels, "census"))
@@ -109,6 +113,7 @@ def service(
             secret=SECRET,
             dataset="survey",
             version="1",
+            cache=shared,
         )
         datasets.append(Dataset("survey", "Survey", "Some.", interactive, {}, "survey"))
     if "old" in only:
@@ -117,11 +122,19 @@ def service(
             records.append_column("record_key", keys), DOMAIN, keys=RecordKeys(modulus=4)
         )
         ptable = PTable.from_array([[0, 0, 0, 0], [1, 0, 0, -1], [2, 0, -1, -1]], above="last")
-        old = CellKeyAnswers.open(keyed, UNIVERSE, ptable, dataset="old", version="1", minimum=120)
+        old = CellKeyAnswers.open(
+            keyed, UNIVERSE, ptable, dataset="old", version="1", minimum=120, cache=shared
+        )
         datasets.append(Dataset("old", "As it was", "Perturbed.", old))
     state = State.create(folder / "state.sqlite")
     return Service(
-        {each.name: each for each in datasets}, state, ledger, key_fingerprint(SECRET), limits, "Tables"
+        {each.name: each for each in datasets},
+        state,
+        ledger,
+        key_fingerprint(SECRET),
+        limits,
+        "Tables",
+        cache=shared,
     )
 
 

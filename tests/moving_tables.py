@@ -3,14 +3,14 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from tabulary.suppress.samplers.known import Cell, Known, Question, Split
+from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion, TableQuestion
 from tests.suppressed_tables import known_table
 
 SHAPES = [(2, 2), (2, 3), (3, 3), (2, 4), (2, 2, 2), (2, 3, 2), (2, 1, 3)]
 
 
 @st.composite
-def moving_tables(draw, people: int = 3) -> Known:
+def moving_tables(draw, people: int = 3) -> PartialTable:
     """What is known of a table with people of two kinds in each cell, some cells released and some bounded."""
     shape = draw(st.sampled_from(SHAPES))
     number, probability, counts, chance = _table(shape, draw(st.integers(0, 2**32 - 1)), people)
@@ -23,20 +23,20 @@ def moving_tables(draw, people: int = 3) -> Known:
 
 
 @st.composite
-def open_questions(draw, people: int = 3) -> tuple[Known, Question]:
+def open_questions(draw, people: int = 3) -> tuple[PartialTable, TableQuestion]:
     """What is known, and a question about it: a cell that is open, or a group of one more level than is parted."""
     if draw(st.booleans()):
         known = draw(moving_tables(people))
         cells = np.argwhere(known.lower < known.upper)
         cell = draw(st.sampled_from(cells.tolist())) if cells.size else [0] * known.lower.ndim
-        return known, Cell(tuple(cell))
+        return known, CellQuestion(tuple(cell))
     shape = draw(st.sampled_from([shape for shape in SHAPES if 1 not in shape]))
     axis = draw(st.integers(0, len(shape) - 1))
     number, probability, counts, _ = _table(shape, draw(st.integers(0, 2**32 - 1)), people)
     cuts = [tuple(range(1, levels)) for levels in shape]
     cut = draw(st.sampled_from(cuts[axis]))
     cuts[axis] = tuple(other for other in cuts[axis] if other != cut)
-    return known_table(number, probability, counts, groups=tuple(cuts)), Split(axis, cut - 1, cut)
+    return known_table(number, probability, counts, groups=tuple(cuts)), SplitQuestion(axis, cut - 1, cut)
 
 
 def _table(shape, seed, people):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.suppress.classical_method.rules import Threshold
-from tabulary.suppress.table import SuppressedTable
 
 ATTRIBUTES = "abc"
 

@@ -13,10 +13,10 @@ from scipy import stats
 
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidTable
-from tabulary.suppress.samplers.answers import Answers
-from tabulary.suppress.samplers.crowd import Crowd
-from tabulary.suppress.samplers.known import Cell, Known, Question, Split
-from tabulary.suppress.samplers.people import People
+from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion, TableQuestion
+from tabulary.table_samplers.people import People
+from tabulary.table_samplers.poisson_binomial import PoissonBinomial
+from tabulary.table_samplers.table_sampler import PossibleAnswers
 
 # ---- every table ----------------------------------------------------------------------------------------------------
 
@@ -29,12 +29,12 @@ def law(probabilities: list[float]) -> NDArray[np.float64]:
     return weights
 
 
-def priors(crowd: Crowd) -> list[float]:
-    """The prior of each person of a crowd, one by one."""
-    return [float(p) for n, p in zip(crowd.people, crowd.probability, strict=True) for _ in range(n)]
+def priors(count_law: PoissonBinomial) -> list[float]:
+    """The prior of each person of a count_law, one by one."""
+    return [float(p) for n, p in zip(count_law.people, count_law.probability, strict=True) for _ in range(n)]
 
 
-def weighted_tables(known: Known) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def weighted_tables(known: PartialTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Every table that agrees with what is known, and the prior probability of each.
 
     The table grows cell by cell; a beginning that no end can bring to the sums is dropped.
@@ -47,7 +47,7 @@ def weighted_tables(known: Known) -> tuple[NDArray[np.int64], NDArray[np.float64
         values = np.arange(known.lower[index], known.upper[index] + 1)
         tables = np.hstack([np.repeat(tables, values.size, axis=0), np.tile(values, len(tables))[:, None]])
         weights = np.repeat(weights, values.size) * np.tile(
-            law(priors(known.crowd(index)))[values], weights.size
+            law(priors(known.count_law(index)))[values], weights.size
         )
         possible = np.ones(len(tables), dtype=bool)
         for axis, group in enumerate(index):
@@ -62,40 +62,40 @@ def weighted_tables(known: Known) -> tuple[NDArray[np.int64], NDArray[np.float64
     return tables.reshape(-1, *known.shape), weights
 
 
-def consistent_tables(known: Known) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def consistent_tables(known: PartialTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Every table that agrees with what is known, and its probability given that."""
     tables, weights = weighted_tables(known)
     return tables, weights / weights.sum()
 
 
-def true_marginals(known: Known) -> NDArray[np.object_]:
+def true_marginals(known: PartialTable) -> NDArray[np.object_]:
     """The law of each cell given what is known, over 0, ..., its people."""
     tables, probability = consistent_tables(known)
     marginals = np.empty(known.shape, dtype=object)
     for index in np.ndindex(known.shape):
-        size = known.crowd(index).size
+        size = known.count_law(index).size
         marginals[index] = np.bincount(tables[:, *index], weights=probability, minlength=size + 1)
     return marginals
 
 
-def true_posteriors(known: Known) -> dict[tuple[int, ...], NDArray[np.float64]]:
+def true_posteriors(known: PartialTable) -> dict[tuple[int, ...], NDArray[np.float64]]:
     """The probability that a person of each kind (as `Crowd.probability` lists them) has it, for each cell."""
     marginals = true_marginals(known)
-    return {index: _chances(known.crowd(index)) @ marginals[index] for index in np.ndindex(known.shape)}
+    return {index: _chances(known.count_law(index)) @ marginals[index] for index in np.ndindex(known.shape)}
 
 
-def true_deviation(known: Known) -> float:
+def true_deviation(known: PartialTable) -> float:
     """The largest |1 - posterior/prior| of any person, for either value of the attribute."""
     worst = 0.0
     for index, posteriors in true_posteriors(known).items():
-        for prior, posterior in zip(known.crowd(index).probability, posteriors, strict=True):
+        for prior, posterior in zip(known.count_law(index).probability, posteriors, strict=True):
             worst = max(worst, abs(1 - posterior / prior), abs(1 - (1 - posterior) / (1 - prior)))
     return worst
 
 
-def true_answers(known: Known, question: Question) -> Answers:
+def true_answers(known: PartialTable, question: TableQuestion) -> PossibleAnswers:
     """What the question may be answered, by answering it in every way there is."""
-    if isinstance(question, Cell):
+    if isinstance(question, CellQuestion):
         least, most = int(known.lower[question.index]), int(known.upper[question.index])
     else:
         least, most = 0, int(known.sums[question.axis][question.group])
@@ -109,15 +109,15 @@ def true_answers(known: Known, question: Question) -> Answers:
         if weight > 0:
             found.append((value, weight, true_deviation(refined)))
     values, weights, deviations = map(np.array, zip(*found, strict=True))
-    return Answers(values, weights / weights.sum(), deviations)
+    return PossibleAnswers(values, weights / weights.sum(), deviations)
 
 
-def _chances(crowd: Crowd) -> NDArray[np.float64]:
-    """The probability that a person of each kind has it when v of the crowd do, by leaving that person out."""
-    everyone = law(priors(crowd))
-    chances = np.zeros((crowd.people.size, crowd.size + 1))
-    for kind, prior in enumerate(crowd.probability):
-        others = priors(crowd)
+def _chances(count_law: PoissonBinomial) -> NDArray[np.float64]:
+    """The probability that a person of each kind has it when v of the count_law do, by leaving that person out."""
+    everyone = law(priors(count_law))
+    chances = np.zeros((count_law.people.size, count_law.size + 1))
+    for kind, prior in enumerate(count_law.probability):
+        others = priors(count_law)
         others.remove(float(prior))
         chances[kind, 1:] = prior * law(others) / everyone[1:]
     return chances
@@ -126,11 +126,11 @@ def _chances(crowd: Crowd) -> NDArray[np.float64]:
 # ---- every data set -------------------------------------------------------------------------------------------------
 
 
-def posteriors_by_data_sets(known: Known) -> dict[tuple[int, ...], NDArray[np.float64]]:
+def posteriors_by_data_sets(known: PartialTable) -> dict[tuple[int, ...], NDArray[np.float64]]:
     """The same as `true_posteriors`, through all 2**N data sets of N people."""
     person_cell, person_prior = [], []
     for index in np.ndindex(known.shape):
-        for prior in priors(known.crowd(index)):
+        for prior in priors(known.count_law(index)):
             person_cell.append(index)
             person_prior.append(prior)
     prior = np.array(person_prior)
@@ -148,7 +148,7 @@ def posteriors_by_data_sets(known: Known) -> dict[tuple[int, ...], NDArray[np.fl
     found = {}
     for index in np.ndindex(known.shape):
         here = [person for person, cell in enumerate(person_cell) if cell == index]
-        kinds = known.crowd(index).probability
+        kinds = known.count_law(index).probability
         # People of one kind are interchangeable: any one of them stands for all.
         found[index] = np.array([next(has_it[k] for k in here if prior[k] == kind) for kind in kinds])
     return found
@@ -159,7 +159,7 @@ def posteriors_by_data_sets(known: Known) -> dict[tuple[int, ...], NDArray[np.fl
 
 def known_table(
     people, probability, counts, *, released=None, groups: tuple[tuple[int, ...], ...] | None = None
-) -> Known:
+) -> PartialTable:
     """What is known of a table of these counts: its sums, and the cells where `released` is true.
 
     `groups` are the cuts between the groups of levels of each axis; every level is a group of its own if None.
@@ -169,17 +169,17 @@ def known_table(
     folk = People.of(domain, people, probability)
     if groups is None:
         groups = tuple(tuple(range(1, levels)) for levels in counts.shape)
-    known = Known.total(folk, int(counts.sum()))
+    known = PartialTable.total(folk, int(counts.sum()))
     for axis, cuts in enumerate(groups):
         others = tuple(a for a in range(counts.ndim) if a != axis)
         along = counts.sum(axis=others)
         start = 0
         for group, cut in enumerate(cuts):
-            known = known.answered(Split(axis, group, cut), int(along[start:cut].sum()))
+            known = known.answered(SplitQuestion(axis, group, cut), int(along[start:cut].sum()))
             start = cut
     if released is not None:
         for index in np.argwhere(released):
-            known = known.answered(Cell(tuple(map(int, index))), int(counts[tuple(index)]))
+            known = known.answered(CellQuestion(tuple(map(int, index))), int(counts[tuple(index)]))
     return known
 
 
@@ -217,7 +217,7 @@ def small_tables(
             what = draw(st.sampled_from(["nothing", "nothing", "the value", *["bounds"] * bounded]))
             size, value = int(known.upper[index]), int(counts[index])
             if what == "the value":
-                known = known.answered(Cell(index), value)
+                known = known.answered(CellQuestion(index), value)
             elif what == "bounds":
                 known = known.bounded(
                     index,
@@ -228,17 +228,17 @@ def small_tables(
 
 
 @st.composite
-def questions(draw, known: Known) -> Question:
+def questions(draw, known: PartialTable) -> TableQuestion:
     """A question that may be asked of this table: a cell, or a group parted."""
     partings = [
-        Split(axis, group, cut)
+        SplitQuestion(axis, group, cut)
         for axis, of_axis in enumerate(known.groups)
         for group, (first, last) in enumerate(of_axis)
         for cut in range(first + 1, last)
     ]
     if partings and draw(st.booleans()):
         return draw(st.sampled_from(partings))
-    return Cell(tuple(draw(st.integers(0, size - 1)) for size in known.shape))
+    return CellQuestion(tuple(draw(st.integers(0, size - 1)) for size in known.shape))
 
 
 # ---- draws ----------------------------------------------------------------------------------------------------------

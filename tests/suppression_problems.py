@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tabulary.suppress.classical_method.problem import Problem
-from tabulary.suppress.classical_method.rules import Levels
+from tabulary.suppress.classical_method.rules import ProtectionLevels
+from tabulary.suppress.classical_method.suppression_problem import SuppressionProblem
 
 FARTHEST = 4
 """No cell of these problems deviates by more, so that all deviations of whole numbers can be listed."""
@@ -21,11 +21,11 @@ def problems(draw, shapes=((2, 2), (2, 3), (3, 2), (3, 3), (2, 4))):
     rise, fall = whole(0, FARTHEST), whole(0, FARTHEST)
     primary = draw(arrays.arrays(bool, shape, elements=st.sampled_from([True, False, False])))
     kept = draw(arrays.arrays(bool, shape, elements=st.sampled_from([True] + [False] * 7))) & ~primary
-    levels = Levels(
+    levels = ProtectionLevels(
         np.minimum(whole(0, 3), fall), np.minimum(whole(0, 3), rise), np.minimum(whole(0, 6), rise + fall)
     )
     cost = whole(0, 6).astype(float) * draw(st.sampled_from([1.0, 2.0, 0.37]))
-    return Problem(rise.astype(float), fall.astype(float), cost, primary, kept, levels.of(primary))
+    return SuppressionProblem(rise.astype(float), fall.astype(float), cost, primary, kept, levels.of(primary))
 
 
 @lru_cache

@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.suppress.samplers.answers import Answers, Posterior
-from tabulary.suppress.samplers.crowd import Crowd
-from tabulary.suppress.samplers.known import Known
-from tabulary.suppress.samplers.people import People
-from tabulary.suppress.simulatable_method.custodian import Custodian
-from tabulary.suppress.simulatable_method.suppressor import Proceedings, asked_block, proceed
-from tabulary.suppress.simulatable_method.terms import Terms
+from tabulary.suppress.simulatable_method.confidential_counts import ConfidentialCounts
+from tabulary.suppress.simulatable_method.suppressor import SuppressionRun, asked_block, run_suppressor
+from tabulary.suppress.simulatable_method.terms import SuppressionTerms
+from tabulary.table_samplers.partial_table import PartialTable
+from tabulary.table_samplers.people import People
+from tabulary.table_samplers.poisson_binomial import PoissonBinomial
+from tabulary.table_samplers.table_sampler import CellPosteriors, PossibleAnswers
 from tests.suppressed_tables import law, priors, true_answers, true_marginals
 
 
@@ -26,14 +26,14 @@ class Enumeration:
     def __init__(self) -> None:
         self._found = {}
 
-    def answers(self, known, question, *, draws, coins):
+    def answers(self, known, question, *, draws, seed):
         key = (_key(known), question)
         if key not in self._found:
             self._found[key] = true_answers(known, question)
         return self._found[key]
 
-    def posterior(self, known, *, coins):
-        return Posterior(true_marginals(known))
+    def posterior(self, known, *, seed):
+        return CellPosteriors(true_marginals(known))
 
 
 class Peeking(Enumeration):
@@ -41,24 +41,24 @@ class Peeking(Enumeration):
 
     name = "peeking"
 
-    def __init__(self, custodian: Custodian, honest: Enumeration) -> None:
+    def __init__(self, custodian: ConfidentialCounts, honest: Enumeration) -> None:
         self._custodian, self._honest = custodian, honest
 
-    def answers(self, known, question, *, draws, coins):
-        all_of_them = self._honest.answers(known, question, draws=draws, coins=coins)
+    def answers(self, known, question, *, draws, seed):
+        all_of_them = self._honest.answers(known, question, draws=draws, seed=seed)
         true = all_of_them.values == self._custodian.answer(asked_block(known.people, question, known))
-        return Answers(all_of_them.values[true], np.ones(1), all_of_them.deviation[true])
+        return PossibleAnswers(all_of_them.values[true], np.ones(1), all_of_them.deviation[true])
 
 
-def decided(people: People, counts, terms: Terms, sampler=None) -> Proceedings:
+def decided(people: People, counts, terms: SuppressionTerms, sampler=None) -> SuppressionRun:
     """The course of a suppression with one sampler for everything."""
     sampler = Enumeration() if sampler is None else sampler
-    return proceed(
-        people, Custodian(people, np.asarray(counts)), terms, choose=lambda known, question: sampler
+    return run_suppressor(
+        people, ConfidentialCounts(people, np.asarray(counts)), terms, choose=lambda known, question: sampler
     )
 
 
-def _key(known: Known):
+def _key(known: PartialTable):
     return (
         id(known.people),
         known.groups,
@@ -75,7 +75,7 @@ def _key(known: Known):
 class Publication:
     """One thing that may be published, how likely it is, and what whoever sees all of it believes then."""
 
-    course: Proceedings
+    course: SuppressionRun
     probability: float
     posteriors: dict[tuple[int, ...], NDArray[np.float64]]
     """Of each kind of person in each cell, given the released numbers *and* which ones were released."""
@@ -90,7 +90,7 @@ class Publication:
 
 
 def publications(
-    people: People, suppress: Callable[[NDArray[np.int64]], Proceedings]
+    people: People, suppress: Callable[[NDArray[np.int64]], SuppressionRun]
 ) -> dict[bytes, Publication]:
     """Everything that a suppressor may publish, by running it on every table there can be.
 
@@ -115,10 +115,10 @@ def publications(
     return found
 
 
-def seen(course: Proceedings) -> bytes:
+def seen(course: SuppressionRun) -> bytes:
     """All that is published of a course, as bytes."""
     return json.dumps([course.outcome, *(decision.describe() for decision in course.decisions)]).encode()
 
 
-def _crowd(people: People, index: tuple[int, ...]) -> Crowd:
-    return people.crowd(tuple((level, level + 1) for level in index))
+def _crowd(people: People, index: tuple[int, ...]) -> PoissonBinomial:
+    return people.count_law(tuple((level, level + 1) for level in index))

@@ -7,9 +7,9 @@ import typer
 import tabulary as tb
 from docs import build
 from tabulary.cli.app import command_line, run
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.suppress.pages.files import json_bytes, read_table
-from tabulary.suppress.table import SuppressedTable
-from tests.functional.test_examples_in_the_docs import blocks, run_commands
+from tests.functional.test_examples_in_the_docs import run_commands, blocks
 
 HOW_TO = "docs/how-to/attack-suppressed-tables.md"
 
@@ -95,9 +95,9 @@ def test_the_page_is_written_once_and_never_over_another(said, here):
     )
     page = (here / "page.html").read_text()
     assert "If cells 2, 4 and 6 were sensitive" in page
-    assert "already there" in said("attack", "suppression", "genes.csv", "-o", "page.html", code=2)
+    assert "already exists" in said("attack", "suppression", "genes.csv", "-o", "page.html", code=2)
     assert (here / "page.html").read_text() == page
-    assert "its folder is not there" in said(
+    assert "its folder does not exist" in said(
         "attack", "suppression", "genes.csv", "-o", "no/page.html", code=2
     )
 

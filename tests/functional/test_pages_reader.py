@@ -315,11 +315,11 @@ def test_two_cells_are_picked_in_the_table_and_their_difference_judged(browser, 
         cells.nth(0).click()
         cells.nth(5).click()
         page.get_by_role("button", name="Compare the two cells").click()
-        verdict = page.locator(".verdict")
+        outcome = page.locator(".outcome")
         # Far more old men than young women were put in.
-        expect(verdict).to_contain_text("Real")
-        expect(verdict).to_contain_text("F, 0-14")
-        expect(verdict).to_contain_text("M, 65+")
+        expect(outcome).to_contain_text("Real")
+        expect(outcome).to_contain_text("F, 0-14")
+        expect(outcome).to_contain_text("M, 65+")
         announced(page, "Real")
 
 
@@ -327,11 +327,11 @@ def test_the_independence_of_two_variables_is_tested_on_the_page(browser, addres
     with window(browser, address) as page:
         page.goto(SEX_BY_AGE)
         page.get_by_role("button", name="Test independence").click()
-        expect(page.locator(".verdict")).to_contain_text("degrees of freedom")
+        expect(page.locator(".outcome")).to_contain_text("degrees of freedom")
         found = page.request.post(
             "/api/datasets/census/tests", data={"test": "independence", "by": ["sex", "age"]}
         ).json()
-        expect(page.locator(".verdict")).to_contain_text(f"{found['statistic']:.2f}")
+        expect(page.locator(".outcome")).to_contain_text(f"{found['statistic']:.2f}")
 
 
 def test_a_question_that_costs_is_priced_and_not_asked(browser, address):
@@ -395,9 +395,9 @@ def test_everything_works_without_a_script(browser, address):
         first.get_by_label("Sex").select_option("F")
         second.get_by_label("Sex").select_option("M")
         page.get_by_role("button", name="Compare the two cells").click()
-        expect(page.locator(".verdict")).to_contain_text("Real")
+        expect(page.locator(".outcome")).to_contain_text("Real")
         page.get_by_role("button", name="Test independence").click()
-        expect(page.locator(".verdict")).to_contain_text("degrees of freedom")
+        expect(page.locator(".outcome")).to_contain_text("degrees of freedom")
         # What was chosen before is still chosen.
         expect(page).to_have_url(re.compile("rows=age&columns=sex&show=total-percent&chart=heat"))
 

@@ -5,11 +5,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer
 
 import tabulary as tb
 from docs import build
-from tabulary.cli.app import command_line
+from docs.command_pages import every_command
 from tabulary.planning.choice import RECONSTRUCTORS, ROUNDINGS
 from tabulary.planning.comparison import MECHANISMS
 from tests.pages import ROOT, pages, read
@@ -51,15 +50,13 @@ def test_no_page_is_left_of_what_is_no_longer_there(generated):
 
 def test_every_command_has_a_page_with_its_options_and_is_on_the_list(generated):
     listed = generated["commands.md"]
-    for name, command in typer.main.get_command(command_line()).commands.items():
+    for typed, command in every_command():
+        name, *inner = typed.split()[1:]
         assert f"(commands/{name}.md)" in listed
         page = generated[f"commands/{name}.md"]
-        for inner, below in getattr(command, "commands", {name: command}).items():
-            assert (
-                f"`tabulary {name}`" in page if below is command else f"## `tabulary {name} {inner}`" in page
-            )
-            for option in below.params:
-                assert option.opts[0] in page or option.param_type_name == "argument", (name, option.opts)
+        assert f"{'##' if inner else '#'} `{typed}`" in page
+        for option in command.params:
+            assert option.opts[0] in page or option.param_type_name == "argument", (typed, option.opts)
 
 
 def test_every_public_name_is_on_the_list_and_described(generated):
@@ -92,7 +89,7 @@ def test_a_method_is_told_with_what_it_takes_and_a_property_by_its_name(generate
 
 
 def test_what_an_option_takes_is_said_in_words(generated):
-    assert "| `--rows` | a whole number | How many" in generated["commands/synth.md"]
+    assert "| `--rows` | a whole number | The number of rows" in generated["commands/synth.md"]
     assert "| `--method` | `release`, `mwem`, `rap` or `graphical` |" in generated["commands/synth.md"]
     assert "| `--by` | text; again for each |" in generated["commands/suppress.md"]
     assert "| `--quick` | |" in " ".join(generated["commands/study.md"].split())

@@ -238,7 +238,7 @@ import threading
 import time
 from pathlib import Path
 
-from tabulary.builder.api import answering, hypotheses
+from tabulary.builder.api import answers, hypotheses
 from tabulary.cli.app import run
 
 def stubborn(*given):
@@ -246,7 +246,7 @@ def stubborn(*given):
     time.sleep(600)
 
 hypotheses.independence = stubborn
-answering.answer_to = stubborn
+answers.answer_to = stubborn
 
 if __name__ == "__main__":
     sys.exit(run(sys.argv[1:]))

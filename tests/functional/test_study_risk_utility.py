@@ -76,7 +76,7 @@ def test_what_is_kept_of_an_interrupted_study_is_called_confidential_where_it_is
 
     *_, publish, public = map(command, lines_of(HOW_TO, "tabulary"))
     assert run(publish) == 0
-    monkeypatch.setattr("tabulary.cli.study.running.run", interrupted)
+    monkeypatch.setattr("tabulary.cli.study.run", interrupted)
     for options, confidential in (["study", "risk-utility", "census.toml", "--quick"], True), (public, False):
         capsys.readouterr()
         assert run(options) != 0

@@ -12,7 +12,7 @@ import pytest
 
 from tabulary import datasets
 from tabulary.cli.app import run
-from tabulary.studies.sparse_tables import SparseTables
+from tabulary_papers.sparse_tables import SparseTables
 
 pytestmark = pytest.mark.slow
 

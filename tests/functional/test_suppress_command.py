@@ -294,7 +294,7 @@ def test_a_file_that_is_no_table_is_refused(refused, here, change, words):
         ([*PRIOR, "--delta", "1"], "delta is a probability"),
         ([*PRIOR, "--bins", "age=2"], "'age'"),
         ([*PRIOR, "--bins", "eye"], "--bins eye"),
-        ([*PRIOR, "--bins", "eye=many"], "'many' is no whole number"),
+        ([*PRIOR, "--bins", "eye=many"], "'many' is not a whole number"),
         ([*PRIOR, "--bins", "eye=2", "--bins", "eye=3"], "twice"),
         ([*PRIOR, "--levels", "eye=blue"], "outside its declared levels"),
         ([*PRIOR, "--levels", "nose=long"], "'nose'"),
@@ -360,7 +360,7 @@ def test_an_attribute_with_the_name_of_another_column_is_refused(refused, here):
 def test_a_folder_that_is_there_is_left_as_it_is(said, here):
     (here / "out").mkdir()
     (here / "out" / "mine.txt").write_text("mine")
-    assert "already there" in said(*GENES, *PRIOR, "-o", "out", code=2)
+    assert "already exists" in said(*GENES, *PRIOR, "-o", "out", code=2)
     assert [path.name for path in (here / "out").iterdir()] == ["mine.txt"]
 
 

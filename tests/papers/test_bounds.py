@@ -9,13 +9,13 @@ import pytest
 import tabulary as tb
 from tabulary import datasets
 from tabulary.noise import DiscreteLaplace, ExactSampler
-from tabulary.studies import (
+from tabulary_papers.bounds import (
     dmt_theorem_5_bound,
-    published_fourier,
     quantile_bound,
     yfr_theorem_1_bound,
     yfr_theorem_3_bound,
 )
+from tabulary_papers.published import published_fourier
 from tests.entropy import SeededEntropy
 
 

@@ -16,9 +16,8 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.reconstruct.lp import solve_program
 from tabulary.reconstruct.measurement_operators import ContrastMap
 from tabulary.reconstruct.rounding.full_table import round_table
-from tabulary.reconstruct.shift import nonnegative_shift, published_failure, published_shift
-from tabulary.studies import published_fourier, published_sensitivity
-from tabulary.studies.published import exact_sensitivity
+from tabulary_papers.published import exact_sensitivity, published_fourier, published_sensitivity
+from tabulary_papers.shift import nonnegative_shift, published_failure, published_shift
 
 BINARY = ("fungus", "autoworkers", "rochdale")
 

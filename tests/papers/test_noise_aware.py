@@ -14,8 +14,8 @@ from tabulary.infer import IndependentNoise, goodness_of_fit, independence
 from tabulary.infer.binomial import OneCount
 from tabulary.noise import DiscreteLaplace, Truncated
 from tabulary.perturb import Laplace
-from tabulary.studies.noise_aware_tests.printed import DEPENDENT, INDEPENDENT, NAIVE, ORIGINAL, RATIO, TABLE_3
-from tabulary.studies.noise_aware_tests.study import INTERACTIONS, LEVEL, WEAKLY
+from tabulary_papers.noise_aware_tests.printed import DEPENDENT, INDEPENDENT, NAIVE, ORIGINAL, RATIO, TABLE_3
+from tabulary_papers.noise_aware_tests.study import INTERACTIONS, LEVEL, WEAKLY
 
 TOTAL, TRUTH = 80, 0.5
 # The standard error of a share of 500 simulated values near 0.95.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tabulary.perturb import Laplace, MaxEntropy, Normal, match_delta
-from tabulary.studies.perturbation import printed
+from tabulary_papers.perturbation import printed
 
 
 @pytest.mark.parametrize(("law", "block"), printed.TABLE_2.items(), ids=map(str, printed.TABLE_2))

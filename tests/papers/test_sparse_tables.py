@@ -7,10 +7,10 @@ import pytest
 
 from tabulary import Table, datasets
 from tabulary.infer.utility import margin_l1
-from tabulary.studies.sparse_tables import GRID, PAPER_GRID
-from tabulary.studies.sparse_tables.methods import measured_as_published, prepared
-from tabulary.studies.sparse_tables.printed import TABLES, comparisons, paper_bound
 from tabulary.studies.study import Lab
+from tabulary_papers.sparse_tables import GRID, PAPER_GRID
+from tabulary_papers.sparse_tables.methods import measured_as_published, prepared
+from tabulary_papers.sparse_tables.printed import TABLES, comparisons, paper_bound
 
 LAB = Lab(1, ("sparse-tables", "tables"))
 

@@ -109,7 +109,7 @@ def test_with_the_sampling_counts_of_the_algorithms_nothing_is_suppressed_either
     assert {(decision.draws, round(decision.limit, 3)) for decision in drawn} == {(351, 2.191)}
 
 
-def test_in_the_order_of_rows_sampling_leaves_one_cell_to_the_coins(computed):
+def test_in_the_order_of_rows_sampling_leaves_one_cell_to_chance(computed):
     """2 unsafe draws of 351 may be; with a probability of 0.0093 each there are no more in a third of the cases."""
     unsafe = next(d.unsafe for d in computed.decisions if d.asked == "blue, black")
     assert stats.binom.cdf(2, 351, unsafe) == pytest.approx(0.363, abs=0.001)

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tabulary import datasets
-from tabulary.suppress.samplers.crowd import Crowd
-from tabulary.suppress.samplers.people import People
 from tabulary.suppress.simulatable_method.advice import advice
 from tabulary.suppress.simulatable_method.theorems import (
     breach_bound,
@@ -21,6 +19,8 @@ from tabulary.suppress.simulatable_method.theorems import (
     release_chance,
     unsafe_chance,
 )
+from tabulary.table_samplers.people import People
+from tabulary.table_samplers.poisson_binomial import PoissonBinomial
 
 # ---- the printed examples -------------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def test_a_hundred_cells_of_ten_thousand_people_are_released_with_at_least_99_pe
     assert bound >= 0.99
     # The printed 99 % is far less than the theorem gives, and that far less than is true.
     assert 1 - bound == pytest.approx(2.68e-7, rel=0.01)
-    assert unsafe_chance(Crowd([10_000], [0.5]), epsilon=0.2) < 1e-80
+    assert unsafe_chance(PoissonBinomial([10_000], [0.5]), epsilon=0.2) < 1e-80
 
 
 def test_the_printed_99_percent_need_379_people_a_cell_and_not_ten_thousand():
@@ -47,9 +47,9 @@ def test_a_sum_is_released_almost_surely_where_the_paper_says_so(people, margin,
     half = people // 2
     # Whoever these people are: all at one end, half at either, one against all others.
     for numbers in ([people, 0], [half, half], [1, people - 1]):
-        crowd = Crowd(numbers, [margin, 1 - margin])
-        assert unsafe_chance(crowd, epsilon=0.2) < 1e-50
-        assert release_chance(crowd, epsilon=0.2, delta=0.1) == pytest.approx(1, abs=1e-12)
+        count_law = PoissonBinomial(numbers, [margin, 1 - margin])
+        assert unsafe_chance(count_law, epsilon=0.2) < 1e-50
+        assert release_chance(count_law, epsilon=0.2, delta=0.1) == pytest.approx(1, abs=1e-12)
 
 
 def test_a_release_almost_surely_needs_a_hundred_people_rather_than_ten_thousand():
@@ -77,20 +77,20 @@ def test_theorem_5_says_nothing_of_figure_3_which_is_safe_with_99_8_percent():
 def test_each_cell_of_figure_3_is_released_with_at_least_98_percent():
     people = hair_and_eyes()
     for index in np.ndindex(people.shape):
-        crowd = people.crowd(tuple((level, level + 1) for level in index))
-        assert release_chance(crowd, epsilon=0.5, delta=0.2, decisions=16) > 0.98
+        count_law = people.count_law(tuple((level, level + 1) for level in index))
+        assert release_chance(count_law, epsilon=0.5, delta=0.2, decisions=16) > 0.98
 
 
 def test_ten_by_ten_cells_of_eighty_people_are_not_all_released_at_the_lowest_prior():
     # Section 6 prints no suppressions among cells of 80 to 200 people with priors from 0.3 to 0.5. Before the sums are
     # known, a cell of 80 at 0.3 is unsafe with more than δ/T, and Algorithm 3 seldom releases it.
-    smallest = Crowd([80], [0.3])
+    smallest = PoissonBinomial([80], [0.3])
     assert unsafe_chance(smallest, epsilon=0.5) == pytest.approx(0.00217, abs=5e-6)
     assert unsafe_chance(smallest, epsilon=0.5) > 1.3 * 0.2 / 121
     assert release_chance(smallest, epsilon=0.5, delta=0.2, decisions=121) < 0.04
     # At the other end of the priors, or with more people, it does.
-    assert release_chance(Crowd([80], [0.4]), epsilon=0.5, delta=0.2, decisions=121) > 0.93
-    assert release_chance(Crowd([140], [0.3]), epsilon=0.5, delta=0.2, decisions=121) > 0.99
+    assert release_chance(PoissonBinomial([80], [0.4]), epsilon=0.5, delta=0.2, decisions=121) > 0.93
+    assert release_chance(PoissonBinomial([140], [0.3]), epsilon=0.5, delta=0.2, decisions=121) > 0.99
 
 
 # ---- the proofs of Theorems 5 and 6 ---------------------------------------------------------------------------------
@@ -108,28 +108,28 @@ def test_equation_3_lacks_a_factor_of_two_and_the_range_is_that_of_the_right_den
     assert ratio(variance) == pytest.approx((1 + epsilon) ** 2, rel=1e-6)
 
 
-def deviation_within_the_range(crowd: Crowd, margin: float, epsilon: float) -> float:
-    counts = np.arange(crowd.size + 1)
+def deviation_within_the_range(count_law: PoissonBinomial, margin: float, epsilon: float) -> float:
+    counts = np.arange(count_law.size + 1)
     rho = margin * math.log(1 + epsilon)
-    inside = np.abs(counts - crowd.mean) <= rho * crowd.mean
-    return float(crowd.deviation(crowd.chances)[inside].max())
+    inside = np.abs(counts - count_law.mean) <= rho * count_law.mean
+    return float(count_law.deviation(count_law.chances)[inside].max())
 
 
 def test_a_count_within_the_range_may_be_unsafe():
     # A normal law describes a count near its mean, not one a fixed share away from it.
-    crowd = Crowd([1, 40_000], [0.05, 0.95])
-    assert deviation_within_the_range(crowd, 0.05, 0.2) == pytest.approx(0.2062, abs=1e-4)
-    crowd = Crowd([1, 20_000], [0.1, 0.9])
-    assert deviation_within_the_range(crowd, 0.1, 0.5) == pytest.approx(0.538, abs=1e-3)
+    count_law = PoissonBinomial([1, 40_000], [0.05, 0.95])
+    assert deviation_within_the_range(count_law, 0.05, 0.2) == pytest.approx(0.2062, abs=1e-4)
+    count_law = PoissonBinomial([1, 20_000], [0.1, 0.9])
+    assert deviation_within_the_range(count_law, 0.1, 0.5) == pytest.approx(0.538, abs=1e-3)
 
 
 @given(st.sampled_from([50, 400, 3000]), st.floats(0.02, 0.98), st.floats(0.01, 5))
 def test_with_one_prior_for_all_every_count_within_the_range_is_safe(people, prior, epsilon):
     # Then a posterior is the share of the cell, and it moves by ρ, or by ρ p/(1-p) for the other value: below ε.
     margin = min(prior, 1 - prior)
-    crowd = Crowd([people], [prior])
-    if margin * math.log(1 + epsilon) * crowd.mean >= 1:
-        assert deviation_within_the_range(crowd, margin, epsilon) < epsilon
+    count_law = PoissonBinomial([people], [prior])
+    if margin * math.log(1 + epsilon) * count_law.mean >= 1:
+        assert deviation_within_the_range(count_law, margin, epsilon) < epsilon
 
 
 # ---- two definitions of privacy -------------------------------------------------------------------------------------

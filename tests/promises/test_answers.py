@@ -101,7 +101,7 @@ def questions(draw, universe):
         for a in by
         if draw(st.booleans())
     }
-    return Question.asked(domain, by, where, keep)
+    return Question.of(domain, by, where, keep)
 
 
 def sequences(universe):

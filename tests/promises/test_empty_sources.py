@@ -61,7 +61,7 @@ def test_a_header_alone_is_a_source_of_no_record_and_no_header_is_none(engine: s
     (tmp_path / "header.csv").write_text("sex,job\n")
     check_zeros(Records.from_file(tmp_path / "header.csv", DOMAIN, engine=engine))
     (tmp_path / "nothing.csv").write_text("")
-    with pytest.raises(UnreadableSource, match="not even have a header"):
+    with pytest.raises(UnreadableSource, match="it has no header"):
         Records.from_file(tmp_path / "nothing.csv", DOMAIN, engine=engine)
 
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.errors import InvalidTable
-from tabulary.suppress.samplers.chain import Chain
-from tabulary.suppress.samplers.coins import Coins
-from tabulary.suppress.samplers.exact import Exact
-from tabulary.suppress.samplers.known import Cell, Known, Split
-from tabulary.suppress.samplers.matching import Matching
+from tabulary.table_samplers.chain_sampler import ChainTableSampler
+from tabulary.table_samplers.exact_sampler import ExactTableSampler
+from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion
+from tabulary.table_samplers.public_seed import PublicSeed
+from tests.oracles.matching_sampler import Matching
 from tests.suppressed_tables import (
     chi_square,
     consistent_tables,
@@ -22,9 +22,9 @@ from tests.suppressed_tables import (
     true_marginals,
 )
 
-SAMPLERS = {sampler.name: sampler for sampler in (Exact(), Chain(), Matching())}
+SAMPLERS = {sampler.name: sampler for sampler in (ExactTableSampler(), ChainTableSampler(), Matching())}
 COMPUTED = {"exact", "matching"}
-COINS = Coins("a seed that was not chosen")
+COINS = PublicSeed("a seed that was not chosen")
 DRAWS = 100_000
 
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
@@ -58,20 +58,20 @@ every_table = pytest.mark.parametrize("known", TABLES.values(), ids=TABLES)
 SPLITS = {
     "the first": (
         known_table([[2, 3, 2], [3, 1, 2]], 0.3, [[1, 1, 0], [1, 1, 1]], groups=((), ())),
-        Split(1, 0, 1),
+        SplitQuestion(1, 0, 1),
     ),
     "another": (
         known_table([[2, 3, 2], [3, 1, 2]], 0.3, [[1, 1, 0], [1, 1, 1]], groups=((1,), (1,))),
-        Split(1, 1, 2),
+        SplitQuestion(1, 1, 2),
     ),
     "of the other attribute": (
         known_table([[2, 2], [3, 1], [1, 2]], [0.2, 0.5], [[1, 1], [1, 0], [1, 1]], groups=((2,), (1,))),
-        Split(0, 0, 1),
+        SplitQuestion(0, 0, 1),
     ),
 }
 
 
-def _agree(known: Known, tables) -> bool:
+def _agree(known: PartialTable, tables) -> bool:
     inside = ((tables >= known.lower) & (tables <= known.upper)).all()
     axes = range(1, tables.ndim)
     sums = (tables.sum(axis=tuple(a for a in axes if a != axis)) for axis in axes)
@@ -85,7 +85,7 @@ def _agree(known: Known, tables) -> bool:
 @settings(max_examples=25)
 @given(known=small_tables(people=4, bounded=False), number=st.integers(1, 7))
 def test_drawn_tables_agree_with_what_is_known(sampler, known, number):
-    tables = sampler.draw(known, number, coins=COINS)
+    tables = sampler.draw(known, number, seed=COINS)
     assert tables.shape == (number, *known.shape)
     assert tables.dtype == np.int64
     assert _agree(known, tables)
@@ -96,7 +96,7 @@ def test_drawn_tables_agree_with_what_is_known(sampler, known, number):
 def test_every_table_comes_up_as_often_as_it_is_likely(sampler, known):
     tables, probability = consistent_tables(known)
     assert len(tables) <= 25
-    seen = frequencies(sampler.draw(known, DRAWS, coins=COINS), tables)
+    seen = frequencies(sampler.draw(known, DRAWS, seed=COINS), tables)
     assert chi_square(seen, probability) > 1e-3
     assert total_variation(seen, probability) < 0.01
 
@@ -106,7 +106,7 @@ def test_a_sampler_that_took_all_people_for_alike_would_be_found_out(name):
     known = TABLES[name]
     tables, probability = consistent_tables(known)
     alike = known_table(known.people.number, 0.3, tables[0])
-    seen = frequencies(Exact().draw(alike, DRAWS, coins=COINS), tables)
+    seen = frequencies(ExactTableSampler().draw(alike, DRAWS, seed=COINS), tables)
     assert chi_square(seen, probability) < 1e-12
     assert total_variation(seen, probability) > 0.02
 
@@ -122,15 +122,15 @@ def test_a_sampler_that_took_all_tables_for_alike_would_be_found_out(name):
 @every_sampler
 def test_the_same_coins_give_the_same_tables_and_others_others(sampler):
     known = TABLES["released cells"]
-    first, again = (sampler.draw(known, 50, coins=COINS) for _ in range(2))
+    first, again = (sampler.draw(known, 50, seed=COINS) for _ in range(2))
     assert first.tobytes() == again.tobytes()
-    assert first.tobytes() != sampler.draw(known, 50, coins=Coins("another")).tobytes()
+    assert first.tobytes() != sampler.draw(known, 50, seed=PublicSeed("another")).tobytes()
 
 
 @every_sampler
 def test_a_table_without_a_choice_is_drawn_every_time(sampler):
     known = known_table([[2, 2], [2, 2]], 0.3, [[2, 1], [2, 0]])
-    assert (sampler.draw(known, 9, coins=COINS) == [[2, 1], [2, 0]]).all()
+    assert (sampler.draw(known, 9, seed=COINS) == [[2, 1], [2, 0]]).all()
 
 
 # ---- what is computed from them -------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_table_without_a_choice_is_drawn_every_time(sampler):
 @every_table
 @every_sampler
 def test_the_law_of_each_cell_is_the_true_one_within_its_error(sampler, known):
-    posterior = sampler.posterior(known, coins=COINS)
+    posterior = sampler.posterior(known, seed=COINS)
     # A simulated one says how far it is expected to be off.
     allowed = 3 * posterior.error + 1e-9
     assert allowed < 0.1
@@ -151,7 +151,7 @@ def test_the_law_of_each_cell_is_the_true_one_within_its_error(sampler, known):
 
 
 def _assert_answers_are_sound(sampler, known, question):
-    answers = sampler.answers(known, question, draws=4_000, coins=COINS)
+    answers = sampler.answers(known, question, draws=4_000, seed=COINS)
     truth = true_answers(known, question)
     true_value = dict(
         zip(truth.values.tolist(), zip(truth.probability, truth.deviation, strict=True), strict=True)
@@ -178,7 +178,7 @@ def _assert_answers_are_sound(sampler, known, question):
 @every_sampler
 def test_answers_are_the_true_ones(sampler, known):
     for index in (tuple(0 for _ in known.shape), tuple(size - 1 for size in known.shape)):
-        _assert_answers_are_sound(sampler, known, Cell(index))
+        _assert_answers_are_sound(sampler, known, CellQuestion(index))
 
 
 @pytest.mark.parametrize("asked", SPLITS.values(), ids=SPLITS)
@@ -190,7 +190,7 @@ def test_answers_to_a_split_are_the_true_ones(sampler, asked):
 @every_sampler
 def test_the_same_coins_give_the_same_answers(sampler):
     known = TABLES["a prior a cell"]
-    first, again = (sampler.answers(known, Cell((0, 0)), draws=500, coins=COINS) for _ in range(2))
+    first, again = (sampler.answers(known, CellQuestion((0, 0)), draws=500, seed=COINS) for _ in range(2))
     for one, other in (
         (first.values, again.values),
         (first.probability, again.probability),
@@ -205,11 +205,13 @@ def test_the_same_coins_give_the_same_answers(sampler):
 @every_sampler
 def test_sums_and_cells_that_no_table_has_are_refused(sampler):
     folk = known_table([[3, 3], [3, 3]], 0.5, [[1, 1], [1, 1]]).people
-    known = Known.table(folk, (np.array([3, 3]), np.array([3, 3])), np.array([[3, np.nan], [np.nan, 2.0]]))
+    known = PartialTable.table(
+        folk, (np.array([3, 3]), np.array([3, 3])), np.array([[3, np.nan], [np.nan, 2.0]])
+    )
     for asked in (
-        lambda: sampler.answers(known, Cell((0, 1)), draws=100, coins=COINS),
-        lambda: sampler.posterior(known, coins=COINS),
-        lambda: sampler.draw(known, 10, coins=COINS),
+        lambda: sampler.answers(known, CellQuestion((0, 1)), draws=100, seed=COINS),
+        lambda: sampler.posterior(known, seed=COINS),
+        lambda: sampler.draw(known, 10, seed=COINS),
     ):
         with pytest.raises(InvalidTable, match="contradict"):
             asked()
@@ -221,8 +223,8 @@ def test_a_table_of_three_attributes_is_drawn_right_or_refused(sampler):
     tables, probability = consistent_tables(known)
     if sampler.name != "chain":
         with pytest.raises(InvalidTable, match="two attributes"):
-            sampler.draw(known, 10, coins=COINS)
+            sampler.draw(known, 10, seed=COINS)
         return
-    seen = frequencies(sampler.draw(known, DRAWS, coins=COINS), tables)
+    seen = frequencies(sampler.draw(known, DRAWS, seed=COINS), tables)
     assert chi_square(seen, probability) > 1e-3
     assert total_variation(seen, probability) < 0.01

@@ -10,11 +10,11 @@ from scipy import stats
 
 from tabulary.core.domain import Domain
 from tabulary.suppress import simulatable
-from tabulary.suppress.samplers.known import Cell
-from tabulary.suppress.samplers.people import People
-from tabulary.suppress.simulatable_method.custodian import Custodian
+from tabulary.suppress.simulatable_method.confidential_counts import ConfidentialCounts
 from tabulary.suppress.simulatable_method.suppressor import TABLE
-from tabulary.suppress.simulatable_method.terms import Terms
+from tabulary.suppress.simulatable_method.terms import SuppressionTerms
+from tabulary.table_samplers.partial_table import CellQuestion
+from tabulary.table_samplers.people import People
 from tests.suppressed_tables import true_posteriors
 from tests.suppressors import Enumeration, Peeking, decided, publications, seen
 
@@ -28,11 +28,11 @@ KINDS = People.of(EYE_HAIR, [[[3, 2], [3, 1]], [[2, 2], [3, 2]]], [0.5, 0.3])
 PAIRS = People.of(EYE_HAIR, [[2, 8], [8, 2]], 0.3)
 
 CASES = {
-    "rows and cells": (FIVES, Terms("0.9", "0.3", seed="1")),
-    "cells suppressed": (KINDS, Terms("0.9", "0.9", seed="1")),
-    "kinds": (KINDS, Terms("0.95", "0.5", seed="1")),
-    "sampled": (KINDS, Terms("0.9", "0.9", rule="sampled", seed="2")),
-    "binned": (KINDS, Terms("0.9", "0.9", bins={"eye": 2, "hair": 2}, seed="3")),
+    "rows and cells": (FIVES, SuppressionTerms("0.9", "0.3", seed="1")),
+    "cells suppressed": (KINDS, SuppressionTerms("0.9", "0.9", seed="1")),
+    "kinds": (KINDS, SuppressionTerms("0.95", "0.5", seed="1")),
+    "sampled": (KINDS, SuppressionTerms("0.9", "0.9", rule="sampled", seed="2")),
+    "binned": (KINDS, SuppressionTerms("0.9", "0.9", bins={"eye": 2, "hair": 2}, seed="3")),
 }
 
 
@@ -43,7 +43,7 @@ def honest(people, terms):
 
 def peeking(people, terms):
     sampler = Enumeration()
-    return lambda counts: decided(people, counts, terms, Peeking(Custodian(people, counts), sampler))
+    return lambda counts: decided(people, counts, terms, Peeking(ConfidentialCounts(people, counts), sampler))
 
 
 def breaches(published, people, terms):
@@ -58,14 +58,16 @@ def breaches(published, people, terms):
 def of_released_numbers(known, people):
     """What follows for each person from the released numbers alone, in the cells of the full table."""
     if known is None:
-        return {i: people.crowd(tuple((n, n + 1) for n in i)).probability for i in np.ndindex(people.shape)}
+        return {
+            i: people.count_law(tuple((n, n + 1) for n in i)).probability for i in np.ndindex(people.shape)
+        }
     found = {}
     for index, posteriors in true_posteriors(known).items():
         block = [known.groups[axis][group] for axis, group in enumerate(index)]
-        kinds = dict(zip(known.crowd(index).probability, posteriors, strict=True))
+        kinds = dict(zip(known.count_law(index).probability, posteriors, strict=True))
         for cell in np.ndindex(people.shape):
             if all(first <= level < last for level, (first, last) in zip(cell, block, strict=True)):
-                own = people.crowd(tuple((level, level + 1) for level in cell)).probability
+                own = people.count_law(tuple((level, level + 1) for level in cell)).probability
                 found[cell] = np.array([kinds[prior] for prior in own])
     return found
 
@@ -86,7 +88,7 @@ def test_the_probability_of_a_breach_is_at_most_delta_and_suppressions_say_nothi
 
 
 def test_a_suppressor_that_peeks_is_caught():
-    people, terms = PAIRS, Terms("0.9", "0.06", seed="1")
+    people, terms = PAIRS, SuppressionTerms("0.9", "0.06", seed="1")
     published = publications(people, peeking(people, terms))
     # What it withholds says something: whoever reckons with it believes other things than the numbers say.
     told = 0.0
@@ -101,9 +103,9 @@ def test_a_suppressor_that_peeks_is_caught():
 
 def drawn(people, number, seed):
     """Tables of people who have the attribute or not by their priors, one person after the other."""
-    coins = np.random.default_rng(seed)
+    seed = np.random.default_rng(seed)
     for _ in range(number):
-        yield coins.binomial(people.number, people.probability).sum(axis=-1)
+        yield seed.binomial(people.number, people.probability).sum(axis=-1)
 
 
 def too_many(runs, delta, *, risk=1e-6):
@@ -112,7 +114,7 @@ def too_many(runs, delta, *, risk=1e-6):
 
 
 def test_in_simulation_at_most_a_share_delta_of_runs_is_in_breach_and_of_the_peeking_ones_more():
-    people, terms, runs = PAIRS, Terms("0.9", "0.06", seed="1"), 1000
+    people, terms, runs = PAIRS, SuppressionTerms("0.9", "0.06", seed="1"), 1000
     rates: dict[str, int] = {}
     for name, suppress in (("honest", honest(people, terms)), ("peeking", peeking(people, terms))):
         beliefs = publications(people, suppress)
@@ -131,9 +133,9 @@ def test_in_simulation_tables_of_hundreds_of_people_are_in_breach_at_most_in_a_s
     delta, runs = 0.2, 60
     breaches, released = 0, []
     for run, counts in enumerate(drawn(people, runs, seed=11)):
-        # Coins are public but not chosen: another seed each run, so that the rate is over them as well.
+        # PublicSeed are public but not chosen: another seed each run, so that the rate is over them as well.
         table = simulatable(people, counts, epsilon=0.5, delta=delta, rule=rule, seed=f"run {run}")
         breaches += bool((table.deviations > 0.5 + 1e-9).any())
-        released += [d.released for d in table.decisions if isinstance(d.question, Cell)]
+        released += [d.released for d in table.decisions if isinstance(d.question, CellQuestion)]
     assert breaches < too_many(runs, delta)
     assert {*released} == {True, False}

@@ -7,7 +7,7 @@ the service must not do.
 
 import hashlib
 import io
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +22,7 @@ from tabulary.builder.app import create_app
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, RecordKeys, record_keys
+from tabulary.core.cache import Cache
 from tabulary.core.table import Table
 from tabulary.ledger import Ledger
 from tabulary.mechanisms import measure
@@ -163,14 +164,15 @@ def averaged(folder, state, key, *, naive):
 
     The service is started a second time, and remembers no response: nothing but the noise makes two answers alike.
     """
-    forgetful = replace(GENEROUS, cached_bytes=1)
     found = []
     for start in range(2):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
         with (Ledger.open if start else Ledger.create)(folder / f"{key.hex()}.sqlite") as ledger:
             answers = fixed(ledger, records, UNIVERSE, RHO, key=key, name="town")
             served = FreshNoise(answers, records, SeededEntropy(100 * key[0] + start)) if naive else answers
-            service = Service({"town": Dataset("town", "", "", served)}, state, ledger, limits=forgetful)
+            service = Service(
+                {"town": Dataset("town", "", "", served)}, state, ledger, cache=Cache(0), limits=GENEROUS
+            )
             found += by_sex_and_age(Caller(create_app(service)))
             answers.close()
     truth = tb.Table(DOMAIN, COUNTS).project("sex", "age").counts
@@ -201,8 +203,9 @@ def test_a_thousand_times_the_same_question_is_one_answer(state, ledger):
     for times, cached in ((100, 1), (900, 1 << 20)):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
         answers = fixed(ledger, records, UNIVERSE, RHO, key=secret("again"), name="town")
-        limits = replace(GENEROUS, cached_bytes=cached)
-        service = Service({"town": Dataset("town", "", "", answers)}, state, ledger, limits=limits)
+        service = Service(
+            {"town": Dataset("town", "", "", answers)}, state, ledger, limits=GENEROUS, cache=Cache(cached)
+        )
         get = ("GET", "/api/datasets/town/tables", {"params": {"by": ["sex", "region"]}})
         bodies += [response.content for response in Caller(create_app(service)).ask_all([get] * times)]
     assert (len(bodies), len(set(bodies))) == (1000, 1)

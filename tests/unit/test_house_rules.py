@@ -2,12 +2,16 @@
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from tabulary import errors
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tabulary"
+PAPERS = ROOT / "papers" / "src" / "tabulary_papers"
 # Errors that are raised for one reason only, so that their type says it.
 ONE_REASON = {
     *("BudgetExceeded", "FrozenInstanceError", "Interrupted", "KeyboardInterrupt", "LedgerBusy"),
@@ -15,21 +19,60 @@ ONE_REASON = {
 }
 
 
-def test_random_numbers_of_numpy_are_used_for_people_who_do_not_exist_and_for_public_coins_only():
+def test_random_numbers_of_numpy_are_used_for_people_who_do_not_exist_and_for_a_public_seed_only():
     users = {
-        str(file.relative_to(SOURCE))
-        for file in SOURCE.rglob("*.py")
+        str(file.relative_to(source))
+        for source in (SOURCE, PAPERS)
+        for file in source.rglob("*.py")
         if re.search(
             r"np\.random|numpy\.random|^import random|^from random", file.read_text("utf-8"), re.MULTILINE
         )
     }
-    coins = str(Path("suppress", "samplers", "coins.py"))
-    assert {user for user in users if Path(user).parts[0] != "datasets"} <= {coins}
+    seeded = str(Path("table_samplers", "public_seed.py"))
+    assert {user for user in users if Path(user).parts[0] != "datasets"} <= {seeded, "yes_no.py"}
 
 
 def test_every_package_says_what_it_is_for():
-    silent = [str(f) for f in SOURCE.rglob("__init__.py") if not f.read_text("utf-8").startswith('"""')]
+    packages = [*SOURCE.rglob("__init__.py"), *PAPERS.rglob("__init__.py")]
+    silent = [str(f) for f in packages if not f.read_text("utf-8").startswith('"""')]
     assert not silent
+
+
+def from_inside(text: str) -> list[str]:
+    """The imports in a file that take something else of `tabulary` than a public name of it or of one of its rooms."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [each.name for each in node.names if each.name.startswith("tabulary.")]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tabulary":
+            room = node.module or ""
+            # The errors are one module, and all of it is public.
+            public = (
+                vars(errors) if room == "tabulary.errors" else getattr(import_module(room), "__all__", ())
+            )
+            inside = room.count(".") > 1
+            found += [f"{room}.{each.name}" for each in node.names if inside or each.name not in public]
+    return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tabulary.reconstruct.lp import solve_program",
+        "from tabulary.planning import shrink_weights",
+        "from tabulary import planning",
+        "import tabulary.noise.sums",
+    ],
+)
+def test_an_import_from_inside_a_room_is_found(line):
+    assert from_inside(line)
+
+
+def test_the_papers_take_public_names_alone():
+    files = list(PAPERS.rglob("*.py"))
+    found = {str(file.relative_to(ROOT)): from_inside(file.read_text("utf-8")) for file in files}
+    assert len(files) > 30
+    assert not {file: names for file, names in found.items() if names}
 
 
 def test_every_error_stands_in_the_tree():

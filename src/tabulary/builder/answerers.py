@@ -13,6 +13,7 @@ from tabulary.builder.declarations import (
 )
 from tabulary.cellkey import KeyedRecords
 from tabulary.confidential.records import Records
+from tabulary.core.cache import Cache
 from tabulary.core.progress import Progress
 from tabulary.errors import ServiceError
 from tabulary.ledger import Account, Ledger
@@ -26,7 +27,7 @@ from tabulary.workflows.sections import located
 
 @dataclass(frozen=True)
 class Means:
-    """What datasets are opened with: the key, the ledger, and a folder for what took long to make.
+    """What datasets are opened with: the key, the ledger, the cache, and a folder for what took long to make.
 
     `warn` is called with a sentence about what was found damaged in that folder.
     """
@@ -35,6 +36,7 @@ class Means:
     ledger: Ledger | None
     kept: Path
     warn: Warn
+    cache: Cache = field(default_factory=Cache)
 
     def account(self, payment: Payment) -> Account:
         """Return the account that pays; refuse one whose budget is not what the file says."""
@@ -113,6 +115,7 @@ def _fixed(
         reconstruct=protection.reconstruct,
         about=protection.about,
         kept=means.kept,
+        cache=means.cache,
         warn=means.warn,
         progress=progress,
     )
@@ -132,6 +135,7 @@ def _interactive(
         secret=means.key,
         dataset=declared.name,
         version=declared.version,
+        cache=means.cache,
     )
 
 
@@ -147,4 +151,5 @@ def _cell_keys(
         secret=means.secret,
         minimum=protection.minimum,
         sparsity=protection.sparsity,
+        cache=means.cache,
     )

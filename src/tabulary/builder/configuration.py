@@ -9,6 +9,7 @@ from tabulary.builder.declarations import Declaration, read_declaration
 from tabulary.builder.hosts import Hosts
 from tabulary.builder.places import Place, read_place
 from tabulary.builder.service import Limits
+from tabulary.core.byte_size import byte_size
 from tabulary.errors import InvalidSettings
 from tabulary.workflows.sections import Section, located, read_toml
 
@@ -151,6 +152,14 @@ def _read_limits(section: Section) -> Limits:
     given = {
         limit.name: section.take(limit.name, int, default=getattr(usual, limit.name))
         for limit in fields(Limits)
+        if limit.name != "cache_bytes"
     }
+    cache = section.take("cache", str, default=None)
     section.done()
-    return located(section.name, lambda: Limits(**given))
+
+    def limits() -> Limits:
+        if cache is None:
+            return Limits(**given)
+        return Limits(**given, cache_bytes=byte_size(cache, name="cache", error=InvalidSettings))
+
+    return located(section.name, limits)

@@ -8,6 +8,7 @@ from pathlib import Path
 from tabulary.builder.service import Variable
 from tabulary.cellkey import PTable, RecordKeys
 from tabulary.cellkey.ptable import Above
+from tabulary.cellkey.sparsity import Sparsity
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.core.neighbours import Neighbours
@@ -18,7 +19,6 @@ from tabulary.ledger import Amount
 from tabulary.ledger.amounts import cost_in_unit_of
 from tabulary.planning.allowed_tables import MOST_CELLS, Universe
 from tabulary.workflows.answering.answers import Method
-from tabulary.workflows.answering.cell_key import Sparsity
 from tabulary.workflows.answering.fixed import RECONSTRUCTIONS
 from tabulary.workflows.sections import Section, located, read_amount, read_domain, read_privacy
 

@@ -12,6 +12,7 @@ from tabulary.builder.key_file import WHAT_A_NEW_KEY_MEANS, create_key, read_key
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import Action, Actor, Role, State
 from tabulary.builder.state.log import COMMAND_LINE, SERVICE
+from tabulary.core.cache import Cache
 from tabulary.core.progress import Progress
 from tabulary.errors import LedgerMissing, PublicError, ServiceError, TabularyError
 from tabulary.ledger import Ledger
@@ -44,7 +45,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
         if file.ledger is not None:
             ledger = opened.enter_context(Ledger.open(file.ledger.where(), witness=file.witness))
         _refuse_changes(file, state, ledger, secret)
-        means = Means(secret, ledger, file.kept, _warning(state))
+        means = Means(secret, ledger, file.kept, _warning(state), Cache(file.limits.cache_bytes))
         for declared in file.datasets.values():
             if declared.payment is not None:
                 means.account(declared.payment)
@@ -66,6 +67,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
             file.title,
             file.listening.hosts,
             signing_key,
+            means.cache,
         )
         opened.pop_all()
     return service

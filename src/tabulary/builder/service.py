@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tabulary.builder.hosts import Hosts
+from tabulary.core.cache import DEFAULT_BYTES, Cache
 from tabulary.errors import ServiceError, listed
 from tabulary.ledger import Ledger
 from tabulary.planning import Plan
@@ -92,13 +93,18 @@ class Dataset:
         return self.answers.plan_of(self.answers.universe.margins[-1])
 
 
+LEAST_CACHE, MOST_CACHE = 1 << 20, 1 << 40
+"""The least and the most bytes that the cache of a worker may hold."""
+
+
 @dataclass(frozen=True)
 class Limits:
-    """How much one caller may ask, how long they may take, and how much one worker bears and remembers.
+    """How much one caller may ask, how long they may take, and how much memory one worker keeps answers in.
 
     The tests and tables of a caller are those that are being made; one that is kept counts for nothing. An answer is
     given up after `answer_seconds`, a request whose header or body has not come after `header_seconds` or
-    `body_seconds`.
+    `body_seconds`. `cache_bytes` is the limit of the worker's one cache: counts, noisy values and answers of all
+    datasets together.
     """
 
     requests_a_minute: int = 600
@@ -111,20 +117,26 @@ class Limits:
     header_seconds: int = 10
     body_seconds: int = 20
     body_bytes: int = 1 << 16
-    cached_bytes: int = 256 << 20
+    cache_bytes: int = DEFAULT_BYTES
 
     def __post_init__(self) -> None:
         for limit in fields(self):
             value = getattr(self, limit.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ServiceError(f"the limit {limit.name} is a positive whole number, not {value!r}.")
+        if not LEAST_CACHE <= self.cache_bytes <= MOST_CACHE:
+            raise ServiceError(
+                f"the limit cache is a size from '1 MiB' to '1 TiB' for each worker, and this is {self.cache_bytes:,} "
+                "bytes. Nothing was opened. Choose a size such as '512 MiB'."
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class Service:
     """A table builder that is open: everything that its application needs, and nothing of how it was configured.
 
-    `signing_key` signs the JSON documents of its tables, if they are signed.
+    `signing_key` signs the JSON documents of its tables, if they are signed. `cache` is the one cache of this process:
+    its datasets were opened with it.
     """
 
     datasets: Mapping[str, Dataset]
@@ -135,6 +147,7 @@ class Service:
     title: str = "Tabulary table builder"
     hosts: Hosts = field(default_factory=Hosts)
     signing_key: SigningKey | None = None
+    cache: Cache = field(default_factory=Cache)
 
     def __post_init__(self) -> None:
         if misplaced := [name for name, dataset in self.datasets.items() if name != dataset.name]:

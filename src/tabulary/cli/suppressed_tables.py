@@ -8,19 +8,21 @@ from rich.table import Table as Lines
 from rich.text import Text
 
 from tabulary.cli.console import output
+from tabulary.core.suppressed_table import MARK, SuppressedTable
 from tabulary.release import StagedFolder, staged_folder
 from tabulary.release.figure import show_count
-from tabulary.suppress.pages.grid import TOTAL, Entry, Grid
-from tabulary.suppress.table import MARK, SuppressedTable
+from tabulary.suppress.pages.table_layout import TOTAL, LayoutEntry, TableLayout
 
 # A terminal shows this many lines of a table without becoming unreadable.
 _MOST_LINES = 60
 
 
-def print_suppressed(table: SuppressedTable, title: str, show: Callable[[Entry], Text] | None = None) -> None:
+def print_suppressed(
+    table: SuppressedTable, title: str, show: Callable[[LayoutEntry], Text] | None = None
+) -> None:
     """Print a table with its sums; `show` says what stands in each cell, by default its value or [c]."""
     show = show or published
-    grid = Grid(table)
+    grid = TableLayout(table)
     # Not as the grid's own title, which is broken to the width of the grid.
     output.print(f"\n{title}", style="bold", markup=False)
     lines = Lines()
@@ -44,7 +46,7 @@ def cells_only(table: SuppressedTable) -> SuppressedTable:
     return SuppressedTable(table.domain, table.counts, people=table.people, whole=table.whole)
 
 
-def published(entry: Entry) -> Text:
+def published(entry: LayoutEntry) -> Text:
     """Return a cell as the public sees it."""
     return Text(MARK, style="bold") if entry.suppressed else Text(show_count(entry.value))
 

@@ -1,4 +1,4 @@
-"""`tabulary test`: what a released table says about a question, with and without regard to its noise."""
+"""`tabulary test`: test a released table, with and without its noise."""
 
 from enum import StrEnum
 from fractions import Fraction
@@ -34,7 +34,7 @@ Answered = tuple[Question, list[Verdict]]
 
 
 class Method(StrEnum):
-    """Which tests are made."""
+    """Which tests to run."""
 
     both = "both"
     naive = NAIVE
@@ -42,7 +42,7 @@ class Method(StrEnum):
 
     @property
     def tests(self) -> tuple[TestMethod, ...]:
-        """The methods that are used, in the order in which they are shown."""
+        """The methods to use, in the order in which they are shown."""
         return _TESTS[self]
 
 
@@ -57,10 +57,10 @@ def judge(
     folder: Annotated[Path, typer.Argument(help="A release folder.")],
     margin: Annotated[list[str], typer.Argument(help="The attributes of the table.")],
     method: Annotated[
-        Method, typer.Option(help="The test that knows the noise, the one that does not, or both.")
+        Method, typer.Option(help="The test that accounts for the noise, the naive test, or both.")
     ] = Method.both,
     alpha: Annotated[
-        float, typer.Option(help="How often a test may call chance a finding: 0.05 is 5 times in 100.")
+        float, typer.Option(help="How often a test may call chance a finding: 0.05 means 5 times in 100.")
     ] = 0.05,
     model: Annotated[
         str | None, typer.Option(help='Test a log-linear model instead, such as "[sex age][age job]".')
@@ -70,16 +70,18 @@ def judge(
     ] = None,
     bootstrap: Annotated[
         int | None,
-        typer.Option(min=19, help="For two attributes with small counts: p from this many redrawn tables."),
+        typer.Option(
+            min=19, help="For two attributes with small counts: compute p from this many redrawn tables."
+        ),
     ] = None,
     search: Annotated[
         bool, typer.Option("--search", help="Look for the simplest log-linear model that fits.")
     ] = False,
 ) -> None:
-    """Test a table of a release: naively, and with the noise that the release states. It is verified first.
+    """Test a table of a release: naively, and with the noise that the release states. Verifies the release first.
 
-    Two attributes: are they related? One: are its levels equally frequent, or as --expected? More: are all of them
-    unrelated, or does the --model fit?
+    Two attributes: are they related? One attribute: are its levels equally frequent, or as in --expected? More: are
+    all of them unrelated, or does the --model fit?
 
     Examples: tabulary test census-2026 sex age,
     or: tabulary test census-2026 sex --expected 1,1,
@@ -91,8 +93,8 @@ def judge(
     table = release[named_margin(margin, release)]
     if not table.shape or min(table.shape) < 2:
         raise InvalidTable(
-            f"{show_margin(table.margin)} has nothing to test: it takes at least one attribute, and at least two "
-            "levels of each. Choose another table."
+            f"{show_margin(table.margin)} cannot be tested: a test needs at least one attribute, and at "
+            "least two levels of each. Choose another table."
         )
     try:
         if search:
@@ -101,12 +103,12 @@ def judge(
         question, verdicts = _answered(table, method, model=model, expected=expected, bootstrap=bootstrap)
         if all(verdict.degrees_of_freedom == 0 for verdict in verdicts):
             raise InvalidTable(
-                f"{show_margin(table.margin)} leaves nothing to test: what is supposed fits every such table, or "
+                f"{show_margin(table.margin)} cannot be tested: the hypothesis fits every such table, or "
                 "nearly all people are in one level. Choose a smaller model, or another table."
             )
     except InvalidNoise as problem:
         problem.add_note(
-            "Nothing was tested. --method naive would leave the noise out, and may take it for a finding."
+            "Nothing was tested. --method naive ignores the noise and can mistake it for a finding."
         )
         raise
     output.print(f"\n{question.asked}", style="bold", markup=False)
@@ -127,18 +129,21 @@ def _check_options(
     search: bool,
 ) -> None:
     if not 0 < alpha < 1:
-        raise InvalidArgument(f"--alpha {alpha:g} is not between 0 and 1, such as 0.05. Nothing was tested.")
+        raise InvalidArgument(
+            f"--alpha {alpha:g} is not between 0 and 1. Nothing was tested. Choose for example 0.05."
+        )
     chosen = {"--search": search, "--model": model, "--expected": expected, "--bootstrap": bootstrap}
     given = [name for name, value in chosen.items() if value]
     if len(given) > 1:
         raise InvalidArgument(
-            f"{given[1]} does not go with {given[0]}. Leave one of them out. Nothing was tested."
+            f"{given[1]} does not go with {given[0]}. Nothing was tested. Leave one of them out."
         )
     if method is not Method.both and search:
-        raise InvalidArgument("--search shows both verdicts. Leave --method out. Nothing was tested.")
+        raise InvalidArgument("--search shows both verdicts. Nothing was tested. Leave --method out.")
     if method is Method.naive and bootstrap:
         raise InvalidArgument(
-            "--bootstrap redraws the noise, which --method naive leaves out. Nothing was tested."
+            "--bootstrap redraws the noise, and --method naive ignores it. Nothing was tested. Leave one "
+            "of them out."
         )
 
 
@@ -149,11 +154,12 @@ def _answered(
     attributes = len(table.margin)
     if expected is not None and attributes != 1:
         raise InvalidArgument(
-            f"--expected gives the shares of one attribute, and this table has {attributes}. Nothing was tested."
+            f"--expected gives the shares of one attribute, but this table has {attributes}. Nothing was "
+            "tested."
         )
     if bootstrap is not None and attributes != 2:
         raise InvalidArgument(
-            f"--bootstrap is for two attributes, and this table has {attributes}. Nothing was tested."
+            f"--bootstrap is for two attributes, but this table has {attributes}. Nothing was tested."
         )
     if model is not None:
         return _of_model(table, method, model)
@@ -235,14 +241,14 @@ def _of_shares(table: ReleasedTable, method: Method, expected: str | None) -> An
 
 
 def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) -> Verdict:
-    """Return the test that the levels of one attribute have these shares, whatever their total."""
+    """Return the test that the levels of one attribute have these shares, for any total."""
     if method == NAIVE:
         counts = np.maximum(np.rint(table.counts), 0)
         found = infer.goodness_of_fit(counts, None, shares, method="chi-squared")
         negative = (NEGATIVE,) if np.any(table.counts < 0) else ()
         assumed = (EXACT, *negative, ASYMPTOTIC)
     else:
-        # What cells share, as after a linear mechanism, is reckoned with as well.
+        # The test also uses the covariance of the cells, which a linear mechanism makes.
         possible = ~table.domain.impossible(table.margin)
         hypothesis = Hypothesis(
             (infer.noise_of(table),),
@@ -256,34 +262,39 @@ def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) 
 
 
 def _shares(expected: str, levels: int) -> list[Fraction]:
-    """Return what --expected says as shares that add up to one."""
+    """Return the shares that --expected gives, scaled to the sum one."""
     given = [exact_fraction(part, name="--expected", error=InvalidArgument) for part in expected.split(",")]
     if len(given) != levels or min(given) <= 0:
         raise InvalidArgument(
             f"--expected {expected}: give a positive number for each of the {levels} levels, such as "
-            f"{','.join('1' * levels)}. Only their ratios matter. Nothing was tested."
+            f"{','.join('1' * levels)}. Only the ratios matter. Nothing was tested."
         )
     return [share / sum(given) for share in given]
 
 
 def _described(table: ReleasedTable) -> str:
-    """Return what is tested, and how large its noise is."""
+    """Return which table is tested, and how large its noise is."""
     sides = " × ".join(f"{side:,}" for side in table.shape)
     widths = table.half_widths(CONFIDENCE)
     low, high = widths[widths > 0].min(initial=widths.max()), widths.max()
     near = f"±{show_width(high)}" if low == high else f"±{show_width(low)} to ±{show_width(high)}"
-    return f"{show_margin(table.margin)}, {sides} released counts, each within {near} of the truth ({CONFIDENCE:.0%})."
+    return (
+        f"{show_margin(table.margin)}, {sides} released counts, each within {near} of the true count "
+        f"({CONFIDENCE:.0%})."
+    )
 
 
 def _print_strength(table: ReleasedTable) -> None:
-    """Print how strong the association is, with and without regard to the noise."""
+    """Print how strong the association is, with and without the noise."""
     found = infer.cramers_v(table, target="population")
     output.print(
-        f"\nHow strong: Cramér's V = {found.estimate:.2f}, with {CONFIDENCE:.0%} confidence {found.lower:.2f} to "
-        f"{found.upper:.2f}, where 0 is no relation and 1 the closest there can be. Taken as exact, the counts would "
-        f"have {found.naive:.2f}.",
+        f"\nHow strong: Cramér's V = {found.estimate:.2f}, with {CONFIDENCE:.0%} confidence "
+        f"{found.lower:.2f} to {found.upper:.2f}. 0 means no relation, 1 the strongest possible one. "
+        f"Without regard to the noise, V would be {found.naive:.2f}.",
         markup=False,
     )
     if found.left_out:
         levels = listed(f"{attribute} {level}" for attribute, level in found.left_out)
-        output.print(f"Left out, since the noise hides whether anybody is there: {levels}.", markup=False)
+        output.print(
+            f"Left out, because the noise hides whether these levels have any people: {levels}.", markup=False
+        )

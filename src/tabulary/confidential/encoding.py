@@ -11,7 +11,7 @@ from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.errors import WeightsClipped
 
-# From `encode` to who called a constructor of `Records`: that line is the one to look at.
+# The number of frames from `encode` to the caller of a constructor of `Records`, where the warning points.
 _TO_THE_CALLER = 5
 
 
@@ -23,9 +23,9 @@ def encode(
     *,
     memory_bytes: int = MEMORY_BYTES,
 ) -> Store:
-    """Return the records of a reader, encoded; or refuse them all (`admission`).
+    """Return the records of a reader, encoded; or refuse all of them (`validation`).
 
-    A `WeightsClipped` warning tells that a weight of a record that is counted was clipped.
+    Gives a `WeightsClipped` warning if the weight of a counted record was clipped.
     """
     admission = Admission(domain, recodings, weights)
     store = Store(

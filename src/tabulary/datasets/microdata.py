@@ -159,7 +159,7 @@ def _write(chunks: Iterator[pyarrow.RecordBatch], path: Path) -> Path:
 
 def _refuse_existing(path: Path) -> None:
     if path.exists() or path.is_symlink():
-        raise InvalidArgument(f"{str(path)!r} is already there and was left as it is. Choose another path.")
+        raise InvalidArgument(f"{str(path)!r} already exists and was left as it is. Choose another path.")
 
 
 def _checked_number(value: object, name: str, *, least: int, most: int) -> int:

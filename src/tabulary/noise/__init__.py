@@ -11,22 +11,26 @@ are drawn are the laws that are written down, not floating-point neighbours of t
 'int64'
 """
 
-from tabulary.noise.description import law_from_description, noise_from_description
+from tabulary.noise.checks import LARGEST_SCALE, SMALLEST_SCALE
 from tabulary.noise.entropy import Entropy, SystemEntropy
 from tabulary.noise.gaussian import DiscreteGaussian
-from tabulary.noise.integer import LARGEST_SCALE, SMALLEST_SCALE, IntegerNoise
+from tabulary.noise.integer import AddedNoise, IntegerNoise
 from tabulary.noise.laplace import DiscreteLaplace
+from tabulary.noise.laws import LAWS, law_from_description, noise_from_description
 from tabulary.noise.opendp import OpenDPSampler
 from tabulary.noise.rounded_gaussian import RoundedGaussian
 from tabulary.noise.sampler import Drawable, ExactSampler, Sampler
 from tabulary.noise.square_root import SquareRootLaplace
+from tabulary.noise.sums import chernoff_reach
 from tabulary.noise.tabulated import Tabulated
 from tabulary.noise.truncated import Truncated
 from tabulary.noise.weighted import weighted_half_width
 
 __all__ = [
     "LARGEST_SCALE",
+    "LAWS",
     "SMALLEST_SCALE",
+    "AddedNoise",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Drawable",
@@ -40,6 +44,7 @@ __all__ = [
     "SystemEntropy",
     "Tabulated",
     "Truncated",
+    "chernoff_reach",
     "law_from_description",
     "noise_from_description",
     "weighted_half_width",

@@ -13,6 +13,7 @@ from tabulary.planning.choice import plan, plan_from_description
 from tabulary.planning.measured import MeasuredMargin
 from tabulary.planning.measurement import Measurement
 from tabulary.planning.plan import Plan
+from tabulary.planning.residual_draws import ResidualNoise
 
 __all__ = [
     "CellErrors",
@@ -22,6 +23,7 @@ __all__ = [
     "MeasuredMargin",
     "Measurement",
     "Plan",
+    "ResidualNoise",
     "SimulatedErrors",
     "WeightedErrors",
     "plan",

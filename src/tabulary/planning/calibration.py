@@ -5,9 +5,10 @@ from fractions import Fraction
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.privacy import GaussianDP, Loss, PureDP
+from tabulary.core.privacy import Loss, PureDP
 from tabulary.errors import InvalidPlan
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
+from tabulary.noise import IntegerNoise
+from tabulary.noise.laws import SPENDING
 from tabulary.planning.measured import MeasuredMargin, Query, sensitivity_of
 
 
@@ -26,8 +27,8 @@ def calibrated(
     A share is the relative 1/scale of Laplace noise and the relative 1/variance of Gaussian noise.
 
     With relative scales 1/share the measurements cost some Δ; stretching all scales by Δ over the budget makes
-    the cost exactly the budget, whichever of them one person can change together. The noise is Laplace for a
-    pure loss, discrete Gaussian for zCDP, and a rounded continuous Gaussian for the exact Gaussian curve.
+    the cost exactly the budget, whichever of them one person can change together. The noise is the one that spends
+    the currency of the loss: Laplace for pure ε, Gaussian for ρ.
     """
     relative = [1 / share for share in shares]
     parts = list(zip(margins, centred or [()] * len(margins), strict=True))
@@ -51,6 +52,6 @@ def calibrated(
 
 
 def _noise(loss: Loss, scale: Fraction) -> IntegerNoise:
-    if isinstance(loss, PureDP):
-        return DiscreteLaplace(scale)
-    return RoundedGaussian(scale) if isinstance(loss, GaussianDP) else DiscreteGaussian(scale)
+    """Return the noise of this scale, or of this squared scale for a loss of ρ."""
+    currency = type(loss)
+    return SPENDING[currency].costing(currency, 1 / scale if currency is PureDP else 1 / (2 * scale))

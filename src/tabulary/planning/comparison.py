@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tabulary.core.domain import MAX_CELLS
-from tabulary.core.privacy import PureDP
 from tabulary.core.progress import Progress
 from tabulary.errors import PublicError
 from tabulary.planning.allocation import margin_variance
@@ -247,7 +246,7 @@ def _candidate(plan: Plan) -> Candidate:
     return Candidate(
         mechanism=plan.mechanism,
         reconstruct=plan.reconstruct,
-        noise="Laplace" if isinstance(plan.loss, PureDP) else "Gaussian",
+        noise=plan.measured[0].noise.kind,
         error=plan.expected_rmse,
         worst=math.nan if modelled else plan.expected_max,
         largest=math.nan if modelled else _largest(plan),

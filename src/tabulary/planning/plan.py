@@ -16,12 +16,11 @@ from tabulary.core.bits import binary_domain, bits_of
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.privacy import GaussianDP, Loss, Privacy, PureDP, describe_privacy, implies
+from tabulary.core.privacy import Loss, Privacy, PureDP, describe_privacy, implies
 from tabulary.core.residuals import residual_shape
 from tabulary.core.sensitivity import MarginSensitivity
 from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidPlan, UnknownMargin
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 from tabulary.planning.accuracy import (
     CellErrors,
     ErrorLaw,
@@ -339,22 +338,17 @@ class Plan:
 
     def cost(self) -> Fraction:
         """Return the loss that the noise really has: Δ₁ of the scaled measurements, or half of their Δ₂²."""
-        noises = [m.noise for m in self.measured]
-        if isinstance(self.loss, PureDP):
-            scales = [n.scale for n in noises if isinstance(n, DiscreteLaplace)]
-            if len(scales) == len(noises):
-                return self._sensitivity(scales=scales).l1
-        else:
-            # Rounding a continuous Gaussian keeps its exact curve, and zCDP with it; the discrete one has zCDP.
-            earning = (
-                (RoundedGaussian,)
-                if isinstance(self.loss, GaussianDP)
-                else (RoundedGaussian, DiscreteGaussian)
+        currency = type(self.loss)
+        # Thousands of parts share a few laws.
+        costs = {law: law.unit_costs.get(currency) for law in {part.noise for part in self.measured}}
+        spent = [cost for part in self.measured if (cost := costs[part.noise]) is not None]
+        if len(spent) < len(self.measured):
+            raise InvalidPlan(
+                f"the noise of this plan is not of the family that earns a loss of {self.loss}."
             )
-            variances = [n.variance_parameter for n in noises if isinstance(n, earning)]
-            if len(variances) == len(noises):
-                return self._sensitivity(squared_scales=variances).l2_squared / 2
-        raise InvalidPlan(f"the noise of this plan is not of the family that earns a loss of {self.loss}.")
+        if currency is PureDP:
+            return self._sensitivity(scales=[1 / cost for cost in spent]).l1
+        return self._sensitivity(squared_scales=[1 / (2 * cost) for cost in spent]).l2_squared / 2
 
     def _sensitivity(
         self, *, scales: list[Fraction] | None = None, squared_scales: list[Fraction] | None = None

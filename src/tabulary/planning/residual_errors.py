@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain, Margin
 from tabulary.noise import IntegerNoise
 from tabulary.planning.allocation import centring
-from tabulary.planning.contrast_errors import fourth_cumulant
 
 # Noise that is hardly ever drawn has no tails that anyone sees, and a variance too small to divide by.
 SMALLEST_VARIANCE = 1e-60
@@ -66,7 +65,7 @@ class TailWeights:
         self._levels = dict(zip(domain.attributes, domain.shape, strict=True))
         self._sums: dict[tuple[Margin, Margin], float] | None = {}
         parts = [part for part in parts if part[2].variance > SMALLEST_VARIANCE]
-        cumulants = [fourth_cumulant(noise) for _, _, noise in parts]
+        cumulants = [noise.fourth_cumulant for _, _, noise in parts]
         self._bound = max(
             (k / noise.variance**2 for k, (_, _, noise) in zip(cumulants, parts, strict=True) if k),
             default=0.0,

@@ -1,5 +1,36 @@
 """From a Measurement to the tables that are published. Post-processing: nothing here can reach a record."""
 
-from tabulary.reconstruct.reconstruction import Reconstruction, reconstruct
+from typing import TYPE_CHECKING
 
-__all__ = ["Reconstruction", "reconstruct"]
+from tabulary.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from tabulary.reconstruct.constrained import FullTable, measured_vector
+    from tabulary.reconstruct.least_squares import solve_least_squares
+    from tabulary.reconstruct.linear import linear_estimates
+    from tabulary.reconstruct.lp import ProgramSolution, solve_program
+    from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, ResidualMap
+    from tabulary.reconstruct.reconstruction import Reconstruction, reconstruct
+    from tabulary.reconstruct.rounding.full_table import round_table, uniforms_from
+    from tabulary.reconstruct.shift import integer_shift, weighted_shift
+
+__all__ = [
+    "ContrastMap",
+    "FullTable",
+    "LinearMap",
+    "MarginMap",
+    "ProgramSolution",
+    "Reconstruction",
+    "ResidualMap",
+    "integer_shift",
+    "linear_estimates",
+    "measured_vector",
+    "reconstruct",
+    "round_table",
+    "solve_least_squares",
+    "solve_program",
+    "uniforms_from",
+    "weighted_shift",
+]
+
+load_on_use(__name__)

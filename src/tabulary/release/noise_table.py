@@ -1,15 +1,13 @@
 """What was measured for a release, and the law of the noise of each part, as a page lists it."""
 
 import math
+import re
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import islice
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tabulary.core.domain import Margin
-from tabulary.core.exact_numbers import show_fraction
-from tabulary.noise import IntegerNoise
 from tabulary.planning import MeasuredMargin, Plan
 from tabulary.planning.comparison import measured_values
 from tabulary.release.promise import exact_interactions
@@ -31,9 +29,9 @@ def noise_rows(plan: Plan, most: int) -> list[NoiseRow]:
     """Return what was measured with noise, and after it what was released without any, up to `most` of them."""
     rows = []
     for part, variance in islice(zip(plan.measured, plan.noise_variances, strict=True), most):
-        law, formula = _law(part.noise)
         values = measured_values(plan, part)
-        rows.append(NoiseRow(_part_name(part), values, law, formula, f"{math.sqrt(variance):,.2f}"))
+        noise, deviation = part.noise, f"{math.sqrt(variance):,.2f}"
+        rows.append(NoiseRow(_part_name(part), values, noise.words, _formula(noise.formula), deviation))
     for interaction, values in islice(exact_interactions(plan).items(), most - len(rows)):
         rows.append(NoiseRow(_contrast_name(interaction), values, "none: released exactly", Markup(""), "0"))
     return rows
@@ -61,22 +59,10 @@ def _contrast_name(attributes: Margin) -> str:
     return f"{table_name(attributes)}{what}"
 
 
-def _law(noise: IntegerNoise) -> tuple[str, Markup]:
-    described = noise.describe()
-    match described["family"]:
-        case "discrete-laplace":
-            law = f"discrete Laplace, scale {_short(described['scale'])}"
-            return law, Markup("P(k) ∝ e<sup>−|k| / scale</sup>")
-        case "discrete-gaussian":
-            law = f"discrete Gaussian, σ² = {_short(described['variance_parameter'])}"
-            return law, Markup("P(k) ∝ e<sup>−k² / (2σ²)</sup>")
-        case "rounded-gaussian":
-            law = f"rounded Gaussian, σ² = {_short(described['variance_parameter'])}"
-            return law, Markup("k = round(x), density ∝ e<sup>−x² / (2σ²)</sup>")
-    return described["family"].replace("-", " "), Markup("")
+def _formula(text: str) -> Markup:
+    """Return a formula for a page, with its exponents raised.
 
-
-def _short(exact: str) -> str:
-    value = Fraction(exact)
-    text = show_fraction(value)
-    return text if len(text) <= 12 else f"≈ {float(value):.6g}"
+    >>> _formula("P(k) ∝ e^{−|k| / scale}")
+    Markup('P(k) ∝ e<sup>−|k| / scale</sup>')
+    """
+    return Markup(re.sub(r"\^\{([^}]*)\}", r"<sup>\1</sup>", str(escape(text))))

@@ -1,50 +1,87 @@
-"""Risk and utility studied on tables that are public, made up or one's own: nothing here is a release.
+"""Studies: experiments that anyone can repeat. They compare published tables with the truth; none is a release.
 
-An experiment is a `study.Study`: pieces of work that `running` does over several processes and writes into a `folder`,
-and a `page` of what their numbers say, with `curves` and `box_plots`. The words are chosen by the numbers, which
-`selecting` and `proportion` read off. `tabulary study NAME` runs them, and each is a package of its own:
+A study is a `Study`: pieces of work that `run` does over several processes and writes into a folder, and a page of
+what their numbers say, with figures. `STUDIES` holds a command for each: a function whose parameters are the
+options of `tabulary study NAME` and which returns the study to run. The core registers one, `risk-utility`, for the
+plan of a custodian. Another package offers more as entry points of the group `tabulary.studies`.
 
-- `sparse_tables`, `three_approaches`, `perturbation`, `noise_aware_tests`, `suppression` and `rap`: the tables and
-  figures of papers, beside what this package does for the same data.
-- `own_data`: a custodian's own plan. Confidential, unless people made up from a release take the place of the records.
-
-Beside them stand `published`, the mechanisms of two papers with the scale that they print and the ε that it really
-is, `redundant` with the terms of one of them, and `bounds`, their error bounds by name beside one from the noise
-actually drawn; and `differencing`, the attacks of `tabulary attack` on counts of invented people.
+What is public here is what such a package needs: the parts of a study and of its page, the charts of the house, and
+small readers of rows. `risk_utility` is the experiment behind `tabulary perturb --compare`.
 """
 
-from tabulary.studies.bounds import (
-    dmt_theorem_5_bound,
-    published_quantile_bound,
-    quantile_bound,
-    yfr_theorem_1_bound,
-    yfr_theorem_3_bound,
-)
-from tabulary.studies.perturbation import RiskUtility, Trial, compared_laws, risk_utility
-from tabulary.studies.published import (
-    PublishedMeasurement,
-    PublishedTables,
-    published_efron_stein,
-    published_fourier,
-    published_sensitivity,
-)
-from tabulary.studies.redundant import RedundantMap, exact_redundant_sensitivity
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tabulary.lazy import load_on_use
+from tabulary.registry import Registry
+
+if TYPE_CHECKING:
+    from tabulary.release.drawing import COLOURS, INK, SHAPES, SOFT, inline, styled
+    from tabulary.studies.box_plots import Boxes, box_panels
+    from tabulary.studies.curve_panels import Axis, Curve, Level, curves
+    from tabulary.studies.own_data import PlanStudy
+    from tabulary.studies.perturbed_charts import bounds_shown, perturbed_chart, perturbed_panels
+    from tabulary.studies.perturbed_tables import (
+        BOUND,
+        EPSILONS,
+        MEASURES,
+        RiskUtility,
+        compared_laws,
+        measured,
+        risk_utility,
+    )
+    from tabulary.studies.proportion import SIGNIFICANT, Proportion, rejected, shown
+    from tabulary.studies.running import gathered, run
+    from tabulary.studies.selecting import chosen, distinct, number, numbers
+    from tabulary.studies.study import Figure, Lab, Row, Section, Sheets, Study, Summary, Task, Value
 
 __all__ = [
-    "PublishedMeasurement",
-    "PublishedTables",
-    "RedundantMap",
+    "BOUND",
+    "COLOURS",
+    "EPSILONS",
+    "INK",
+    "MEASURES",
+    "SHAPES",
+    "SIGNIFICANT",
+    "SOFT",
+    "STUDIES",
+    "Axis",
+    "Boxes",
+    "Curve",
+    "Figure",
+    "Lab",
+    "Level",
+    "PlanStudy",
+    "Proportion",
     "RiskUtility",
-    "Trial",
+    "Row",
+    "Section",
+    "Sheets",
+    "Study",
+    "Summary",
+    "Task",
+    "Value",
+    "bounds_shown",
+    "box_panels",
+    "chosen",
     "compared_laws",
-    "dmt_theorem_5_bound",
-    "exact_redundant_sensitivity",
-    "published_efron_stein",
-    "published_fourier",
-    "published_quantile_bound",
-    "published_sensitivity",
-    "quantile_bound",
+    "curves",
+    "distinct",
+    "gathered",
+    "inline",
+    "measured",
+    "number",
+    "numbers",
+    "perturbed_chart",
+    "perturbed_panels",
+    "rejected",
     "risk_utility",
-    "yfr_theorem_1_bound",
-    "yfr_theorem_3_bound",
+    "run",
+    "shown",
+    "styled",
 ]
+
+STUDIES: "Registry[Callable[..., Study]]" = Registry("study", "tabulary.studies")
+"""By name, what `tabulary study NAME` runs. See `docs/how-to/extend.md`."""
+
+load_on_use(__name__)

@@ -1,11 +1,11 @@
 """Cells left out of a table: with a proof, as agencies do it, and what an attacker makes of either."""
 
-from tabulary.suppress.attacks.attack import attack
-from tabulary.suppress.attacks.findings import Findings
+from tabulary.attacks.suppression.attack import attack
+from tabulary.attacks.suppression.findings import AttackFindings
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.suppress.classical_method.classical import Suppression, classical
 from tabulary.suppress.classical_method.contributions import Contributions
 from tabulary.suppress.classical_method.rules import Dominance, PPercent, Threshold
-from tabulary.suppress.samplers.people import People
 from tabulary.suppress.simulatable_method.advice import Advice, advice
 from tabulary.suppress.simulatable_method.priors import fit_prior
 from tabulary.suppress.simulatable_method.replay import Replay, replay
@@ -18,13 +18,13 @@ from tabulary.suppress.simulatable_method.theorems import (
     release_bound,
     release_chance,
 )
-from tabulary.suppress.table import SuppressedTable
+from tabulary.table_samplers.people import People
 
 __all__ = [
     "Advice",
+    "AttackFindings",
     "Contributions",
     "Dominance",
-    "Findings",
     "PPercent",
     "People",
     "Replay",

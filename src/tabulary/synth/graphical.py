@@ -14,7 +14,6 @@ zeros tie together are a clique, in which the model holds nobody where nobody ca
 The memory is that of one set of tables, eight bytes a cell. Fitting keeps several sets at a time.
 """
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.records import Records
 from tabulary.core.arrays import Floats, sum_onto
+from tabulary.core.byte_size import byte_size
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP, ApproxDP
@@ -41,7 +41,6 @@ from tabulary.synth.counting import neighbours_of, paid_tally
 from tabulary.synth.particles import particles
 from tabulary.synth.rows import SyntheticRecords, check_rows
 
-_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _STEPS, _LAST_STEPS = 200, 1_000
 # Particles to weigh: enough for tables of some ten thousand cells.
 _FEWEST, _PER_ROW = 100_000, 2
@@ -217,7 +216,7 @@ def graphical(
         records.domain,
         work,
         privacy,
-        memory=memory_bytes(memory),
+        memory=byte_size(memory, name="the memory of a graphical model", error=InvalidArgument),
         rounds=rounds,
         neighbours=neighbours_of(records, neighbours),
     )
@@ -258,24 +257,6 @@ def rows_of(
     tables = dict(zip(model.cliques, model.tables, strict=True))
     made = particles(model.domain, tables, max(_FEWEST, _PER_ROW * rows), entropy=entropy, progress=progress)
     return made.whole(rows, entropy)
-
-
-def memory_bytes(memory: int | str) -> int:
-    """Return a number of bytes that was given as such, or as text.
-
-    >>> memory_bytes("64 MiB"), memory_bytes(1000)
-    (67108864, 1000)
-    """
-    if isinstance(memory, str):
-        found = re.fullmatch(r"\s*(\d+)\s*(B|KiB|MiB|GiB)\s*", memory)
-        number = int(found[1]) * _UNITS[found[2]] if found else 0
-    else:
-        number = memory if isinstance(memory, int) and not isinstance(memory, bool) else 0
-    if number < 1:
-        raise InvalidArgument(
-            f"memory is a number of bytes, or text such as '64 MiB', not {memory!r}. Nothing was measured."
-        )
-    return number
 
 
 def require_mbi() -> tuple[Any, Any]:

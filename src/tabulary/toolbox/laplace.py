@@ -38,8 +38,8 @@ def laplace(
     private: nothing is lost where u divides Δ. Without a unit it is Δ/1024. Unbiased about the rounded value.
     The variance is 2b² for the scale b, up to the square of the step over six.
 
-    The promise is only as good as the declared Δ, the most that one person can change the statistic *as it was
-    computed*: in floating point its rounding errors count too. `count`, `total`, `mean` and
+    The promise is only as good as the declared Δ, the largest change that one person can cause in the statistic *as
+    it was computed*: in floating point its rounding errors count too. `count`, `total`, `mean` and
     `standard_deviation` derive theirs.
 
     >>> noisy = laplace(0.731, sensitivity="1/500", privacy=PureDP(1))
@@ -71,7 +71,8 @@ def noisy_multiple(
 ) -> Answer:
     """Return the answer `unit` · (`exact` + noise), for an integer that one person changes by `sensitivity`.
 
-    Ends of the interval that lie outside the `possible` values are moved to them: it holds the truth no less.
+    Ends of the interval outside the `possible` values are moved to the nearest possible ones: the interval contains
+    the truth no less often.
     """
     noise = DiscreteLaplace(sensitivity / debit.privacy.epsilon)
     (measured,) = measure([exact], noise, debit, sampler)
@@ -105,7 +106,7 @@ def _interval(
 
 
 def _finite(value: object) -> Fraction:
-    """Return the exact number that `value` is, or refuse it without telling it."""
+    """Return the exact number in `value`, or refuse it without showing it."""
     if not isinstance(value, bool):
         if isinstance(value, Rational):
             return Fraction(int(value.numerator), int(value.denominator))

@@ -55,12 +55,13 @@ def quantile(
     part = exact_fraction(share, name="share", error=InvalidArgument)
     if not 0 <= part <= 1 or part.denominator > _LARGEST_DENOMINATOR:
         raise InvalidArgument(
-            f"the share of a quantile lies from 0 to 1, with at most six decimals, and {show_fraction(part)} does "
-            f"not. {UNSPENT}"
+            "the share of a quantile must be from 0 to 1, with at most six decimals, not "
+            f"{show_fraction(part)}. {UNSPENT}"
         )
     if not isinstance(candidates, Bounds | Sequence | np.ndarray) or isinstance(candidates, str):
         raise InvalidArgument(
-            f"candidates are Bounds(low, high) or a list of numbers, not {type(candidates).__name__}. {UNSPENT}"
+            f"candidates must be Bounds(low, high) or a list of numbers, not a {type(candidates).__name__}. "
+            f"{UNSPENT}"
         )
     listed = candidates.describe() if isinstance(candidates, Bounds) else {"candidates": str(len(candidates))}
     debit = Debit.agree(
@@ -117,7 +118,7 @@ def _runs_of_steps(
 ) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
     """Return runs of candidates: how many each has, and how many values lie below it and up to it.
 
-    Each distinct value is a run of one; what lies between two of them is another.
+    Each distinct value is a run of one candidate; the candidates between two values are another run.
     """
     points, counts = np.unique(steps, return_counts=True)
     through = np.cumsum(counts)

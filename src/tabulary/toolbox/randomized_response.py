@@ -1,4 +1,4 @@
-"""Randomized response: everyone protects their own answer before anybody else sees it."""
+"""Randomized response: all people protect their own answer before anybody else sees it."""
 
 import math
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ class RandomizedResponse:
 
     Give `q`, and ε is computed and rounded up; or give `epsilon`, and q is rounded down to a multiple of 2⁻⁶².
 
-    **Guarantee.** Local differential privacy: ε holds for every single answer, against everyone who sees it, the
-    collector included. It hides what a person answered, not that they did. A person who answers t
-    questions spends t·ε.
+    **Guarantee.** Local differential privacy: ε holds for every single answer, against everyone who sees it, also
+    the collector. It hides what a person answered, not that the person answered. A person who answers t questions
+    spends t·ε.
 
     >>> coin = RandomizedResponse(["yes", "no"], q="1/2")
     >>> print(coin.privacy, coin.truth, coin.lie)
@@ -56,22 +56,22 @@ class RandomizedResponse:
     def __init__(self, levels: Sequence[str], *, q: object = None, epsilon: object = None) -> None:
         object.__setattr__(self, "levels", tuple(levels))
         if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
-            raise InvalidDomain("a question has at least two answers, and no answer is listed twice.")
+            raise InvalidDomain("a question needs at least two answers, and no answer may be listed twice.")
         if (q is None) == (epsilon is None):
             raise InvalidPrivacy("give either q, the probability of a truthful answer, or epsilon.")
         if epsilon is None:
             object.__setattr__(self, "q", exact_fraction(q, name="q", error=InvalidPrivacy))
             if not _SMALLEST <= self.q < 1:
                 raise InvalidPrivacy(
-                    f"q must lie from 2**-40 to below 1, and {show_fraction(self.q)} does not: at 1 nothing is hidden, "
-                    "at 0 nothing is told."
+                    f"q must be from 2**-40 to below 1, not {show_fraction(self.q)}: at 1 nothing is "
+                    "hidden, at 0 the answers say nothing."
                 )
             object.__setattr__(self, "privacy", PureDP(_epsilon_of(self.q, len(self.levels))))
         else:
             object.__setattr__(self, "privacy", PureDP(epsilon))
             object.__setattr__(self, "q", _truth_of(self.privacy.epsilon, len(self.levels)))
             if self.q < _SMALLEST:
-                raise InvalidPrivacy(f"{self.privacy} is so small that no answer would tell anything.")
+                raise InvalidPrivacy(f"{self.privacy} is so small that no answer would say anything.")
 
     @property
     def truth(self) -> Fraction:
@@ -87,8 +87,8 @@ class RandomizedResponse:
     def guarantee(self) -> str:
         """What is promised, in words."""
         return (
-            f"{self.privacy} for every single answer, against everyone who sees it: no answer becomes more than e^ε "
-            "times likelier through what the truth is. That somebody answered is public."
+            f"{self.privacy} for every single answer, against everyone who sees it: no answer becomes more "
+            "than e^ε times likelier through the true value. It is public who answered."
         )
 
     def respond(
@@ -136,7 +136,9 @@ class RandomizedResponse:
         """Return the same estimates from how often each level was answered, in the order of the levels."""
         given = np.asarray(counts)
         if given.shape != (len(self.levels),) or given.dtype.kind not in "iu" or (given < 0).any():
-            raise InvalidTable(f"{len(self.levels)} levels need as many counts, whole and not negative.")
+            raise InvalidTable(
+                f"{len(self.levels)} levels need {len(self.levels)} counts, whole and not negative."
+            )
         if not given.sum():
             raise InvalidTable("there is no answer to estimate from.")
         return ResponseEstimate(self.levels, tuple(map(int, given)), self.truth, self.lie)
@@ -150,8 +152,8 @@ class RandomizedResponse:
             return np.array([places[value] for value in given], dtype=np.int64)
         except (KeyError, TypeError):
             raise UnknownLevel(
-                f"at least one value is not among the answers {listed(map(str, self.levels))}. {UNSPENT} Add the "
-                "level to them, or leave such records out."
+                f"at least one value is not among the answers {listed(map(str, self.levels))}. {UNSPENT} "
+                "Add the level, or leave such records out."
             ) from None
 
 

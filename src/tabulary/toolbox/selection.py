@@ -13,7 +13,7 @@ from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidArgument, InvalidNoise
 from tabulary.ledger import Account
 from tabulary.noise import Drawable, ExactSampler, Sampler
-from tabulary.noise.integer import check_half_width
+from tabulary.noise.checks import check_half_width
 from tabulary.toolbox.choice_laws import ExponentialChoice, PermuteAndFlip
 from tabulary.toolbox.spending import UNSPENT, Debit, refuse_other_than_pure
 
@@ -23,11 +23,11 @@ Mechanism = Literal["exponential", "noisy-max"]
 
 @dataclass(frozen=True)
 class Chosen(Generic[Candidate]):
-    """A candidate that left through a mechanism, with how far it may be from the best.
+    """A candidate that left through a mechanism, with the largest distance from the best one.
 
-    How good it is depends on the records, so it has no standard error of its own: what is known without them is
-    how much utility may have been lost, in the worst case of all records. `scale` is the loss at which a
-    candidate becomes e times less likely.
+    Its quality depends on the records, so it has no standard error of its own. Known without the records is how
+    much utility may have been lost, in the worst case over all records. `scale` is the loss at which a candidate
+    becomes e times less likely.
     """
 
     value: Candidate
@@ -39,7 +39,7 @@ class Chosen(Generic[Candidate]):
     mechanism: Mechanism = field(repr=False)
 
     def shortfall(self, confidence: float = 0.95) -> float:
-        """Return how far, at most, the utility is below the best one, with this probability."""
+        """Return the largest distance of the utility from the best one, with this probability."""
         check_half_width(confidence, 1)
         return _shortfall(self.candidates, float(self.scale), confidence, self.mechanism)
 
@@ -58,7 +58,7 @@ class Chosen(Generic[Candidate]):
 
     def __str__(self) -> str:
         return (
-            f"{self.value}, with 95 % at most {self.shortfall():.3g} worse than the best of "
+            f"{self.value}, with 95 % probability at most {self.shortfall():.3g} worse than the best of "
             f"{self.candidates:,}. {self.guarantee}"
         )
 
@@ -172,7 +172,7 @@ def utility_bound(
     2.0
     """
     if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
-        raise InvalidArgument(f"a choice is made among at least one candidate, not {candidates!r}.")
+        raise InvalidArgument(f"a choice needs at least one candidate, not {candidates!r}.")
     if mechanism not in get_args(Mechanism):
         raise InvalidArgument(f"the mechanism must be 'exponential' or 'noisy-max', not {mechanism!r}.")
     check_half_width(confidence, 1)
@@ -205,7 +205,7 @@ def _choose(
     debit = Debit.agree(privacy, neighbours, ledger, mechanism, description, purpose=purpose)
     if monotone and debit.neighbours.relation != "add-remove":
         raise InvalidArgument(
-            "utilities are monotone in records that are added, not in records that are replaced. Use "
+            "utilities are monotone only if records are added, not if they are replaced. Use "
             f"neighbours='add-remove', or leave monotone out. {UNSPENT}"
         )
     scale = _scale(sensitivity, debit.privacy.epsilon, monotone)
@@ -250,11 +250,11 @@ def _scale(sensitivity: object, epsilon: Fraction, monotone: bool) -> Fraction:
 def _losses(utilities: Sequence[Any], expected: int) -> tuple[list[int], int]:
     """Return how far each utility is below the best, in whole numbers over a common denominator."""
     if len(utilities) != expected:
-        raise InvalidArgument(f"{expected:,} candidates need as many utilities. {UNSPENT}")
+        raise InvalidArgument(f"{expected:,} candidates need {expected:,} utilities. {UNSPENT}")
     if not all(isinstance(u, Rational) and not isinstance(u, bool) for u in utilities):
         raise InvalidArgument(
-            f"utilities are whole numbers or fractions, and at least one is neither. {UNSPENT} Round them to a "
-            "stated step, and count the rounding in the sensitivity."
+            f"utilities must be whole numbers or fractions, and at least one is neither. {UNSPENT} Round "
+            "them to a stated step, and include the rounding in the sensitivity."
         )
     exact = [Fraction(int(u.numerator), int(u.denominator)) for u in utilities]
     denominator = math.lcm(*(u.denominator for u in exact))

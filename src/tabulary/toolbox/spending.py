@@ -1,4 +1,4 @@
-"""What a tool asks before it looks at anything: which promise, to whom, and who pays."""
+"""What a tool checks before it looks at anything: the promise, to whom, and who pays."""
 
 import hashlib
 import json
@@ -17,9 +17,9 @@ UNSPENT = "Nothing was measured, nothing was spent."
 class Debit:
     """The price of one use of a tool, agreed before the data are read and paid before noise is drawn.
 
-    Made first, it asks the account whether it could pay, so a poor one costs no computing. `pay` comes between
-    the exact statistic, which is still confidential, and the noise. A crash in between loses budget, never
-    privacy. Without a ledger nothing is booked, and the caller adds up what was spent.
+    Made first, it asks the account if it can pay, so an account without budget costs no computing. `pay` comes
+    between the exact statistic, which is still confidential, and the noise. A crash in between loses budget, never
+    privacy. Without a ledger nothing is recorded, and the caller adds up what was spent.
 
     >>> print(Debit.agree(PureDP(1), "add-remove", None, "count", {}).guarantee)
     ε = 1 (add-remove): no outcome becomes more than e^ε times likelier through one person.
@@ -44,17 +44,17 @@ class Debit:
     ) -> "Debit":
         """Return the price, or refuse one that the tool cannot promise or the account cannot pay.
 
-        `description` is what else is public of the measurement. Its digest is the entry's name in the ledger.
+        `description` is what else is public about the measurement. Its digest is the entry's name in the ledger.
         """
         refuse_other_than_pure(privacy)
         near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
         if near.sensitive:
-            raise InvalidPrivacy(f"the tools know no attributes, so they protect every one. {UNSPENT}")
+            raise InvalidPrivacy(f"the tools do not know attributes, so they protect all of them. {UNSPENT}")
         if near.may_drop:
             raise InvalidPrivacy(
-                "with 'replace' neighbours the tools take the number of values for public, and here a record may be "
-                f"left out because of a value it holds. {UNSPENT} Keep every record, and replace a missing value by "
-                "one inside the bounds that does not depend on the data."
+                "with 'replace' neighbours the tools assume that the number of values is public, but here "
+                f"a record may be left out because of one of its values. {UNSPENT} Keep every record, and "
+                "replace a missing value by one inside the bounds that does not depend on the data."
             )
         if isinstance(ledger, Ledger):
             raise LedgerError(f"name the account that pays: ledger.account('census'). {UNSPENT}")
@@ -81,7 +81,7 @@ class Debit:
 
 
 def refuse_other_than_pure(privacy: object) -> None:
-    """Refuse a promise that no tool makes, and a bare number, which is none.
+    """Refuse a promise that no tool makes, and a bare number.
 
     >>> refuse_other_than_pure(PureDP(1))
     """

@@ -1,4 +1,4 @@
-r"""Counts, totals, means and standard deviations, with the sensitivity derived.
+r"""Counts, totals, means and standard deviations, with their derived sensitivity.
 
 Values are whole numbers of a public unit (`Bounds`), so every statistic here is an integer, or computed from
 integers that were measured. In units, with W the width of the range and c the records of one person:
@@ -45,7 +45,7 @@ def count(
     purpose: str | None = None,
     sampler: Sampler | None = None,
 ) -> Answer:
-    """Return how many of the records have a property, with noise of scale c/ε for c records a person.
+    """Return how many records have a property, with noise of scale c/ε for c records per person.
 
     `flags` has a truth value for each record. Adding, removing or replacing a record changes the count by at most
     one. Unbiased, so it may be negative; its interval is not.
@@ -61,7 +61,7 @@ def count(
     # A column without a record has whatever type its maker chose.
     proper = given.dtype == np.bool_ or not given.size
     if given.ndim != 1 or not proper or isinstance(flags, np.ma.MaskedArray):
-        raise InvalidColumn(f"a count is made of a column of truth values, one a record. {UNSPENT}")
+        raise InvalidColumn(f"a count needs a column of truth values, one per record. {UNSPENT}")
     possible = (0, given.size if debit.neighbours.total_is_public else math.inf)
     exact = int(given.sum())
     return noisy_multiple(
@@ -82,7 +82,7 @@ def total(
     r"""Return the sum of the values, rounded to the unit of `bounds`, plus noise of scale Δ/ε.
 
     Adding a record changes the sum by at most max(\|low\|, \|high\|), replacing one by at most high - low; c
-    records a person make it c times that. Unbiased.
+    records per person make it c times that. Unbiased.
 
     >>> hours = Bounds(0, 80)
     >>> worked = total([38, 40, 20, 60], hours, privacy=PureDP(1))
@@ -146,7 +146,9 @@ def mean(
     steps = bounds.steps(values)
     if debit.neighbours.total_is_public:
         if not steps.size:
-            raise InvalidColumn(f"no values have no mean, and that there are none is public. {UNSPENT}")
+            raise InvalidColumn(
+                f"a mean needs at least one value; here it is public that there is none. {UNSPENT}"
+            )
         # More records of one person than there are change no more than all of them.
         records = min(debit.neighbours.records, steps.size)
         return noisy_multiple(
@@ -227,7 +229,7 @@ def standard_deviation(
 
 
 def total_sensitivity(bounds: Bounds, neighbours: Neighbours) -> int:
-    """Return the most that one person changes a total, in units of `bounds`.
+    """Return the largest change of a total by one person, in units of `bounds`.
 
     >>> total_sensitivity(Bounds(-5, 3), Neighbours()), total_sensitivity(Bounds(-5, 3), Neighbours("replace", 2))
     (5, 16)
@@ -238,7 +240,7 @@ def total_sensitivity(bounds: Bounds, neighbours: Neighbours) -> int:
 
 
 def variance_sensitivity(n: int, bounds: Bounds, neighbours: Neighbours) -> int:
-    """Return the most that replacing one person's records changes n² times the variance, in squared units.
+    """Return the largest change of n² times the variance by replacing one person's records, in squared units.
 
     Exact. Σ over pairs of (xᵢ - xⱼ)² is convex in the new values, so these stand at the ends of the range; what
     the other n - c values add is linear in each of them, so these do too; and with p of them at the upper
@@ -252,7 +254,7 @@ def variance_sensitivity(n: int, bounds: Bounds, neighbours: Neighbours) -> int:
 
 
 def standard_deviation_sensitivity(n: int, length: float = 1.0) -> float:
-    """Return the most that replacing one of `n` values changes their standard deviation, √(n-1)/n times the range.
+    """Return the largest change of a standard deviation by replacing one of `n` values, √(n-1)/n times the range.
 
     With the other values' mean μ and variance s², the variance is (n-1)/n·s² + (n-1)/n²·(x - μ)². Its root changes
     most where s = 0, and there by √(n-1)/n·|x - μ|. The 1/√n that is often quoted is the sensitivity of the
@@ -268,7 +270,7 @@ def _deviation_of_known_number(
     n: int, once: int, twice: int, bounds: Bounds, debit: Debit, sampler: Sampler | None
 ) -> Answer:
     if n < 2:
-        raise InvalidColumn(f"fewer than two values have no standard deviation. {UNSPENT}")
+        raise InvalidColumn(f"a standard deviation needs at least two values. {UNSPENT}")
     most = variance_sensitivity(n, bounds, debit.neighbours)
     step = 1 << max(0, most.bit_length() - _SENSITIVITY_BITS)
     # Rounded down to the step, two numbers are at most as many steps apart as their distance rounded up.

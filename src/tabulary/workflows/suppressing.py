@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tabulary.confidential.reading import files
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.core.domain import Domain
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.datasets.published import Dataset
 from tabulary.errors import InvalidArgument, InvalidColumn, InvalidTable, UnknownLevel, UnreadableSource
 from tabulary.release import StagedFolder
@@ -27,7 +28,6 @@ from tabulary.suppress.pages.files import (
     table_csv_bytes,
 )
 from tabulary.suppress.simulatable_method.priors import fit_prior
-from tabulary.suppress.table import SuppressedTable
 
 Numbers = NDArray[np.float64]
 Levels = Mapping[str, Sequence[str]]
@@ -38,7 +38,7 @@ _TRUE, _FALSE = ("1", "true"), ("0", "false")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Source:
+class TableFile:
     """A CSV or Parquet file, the columns of its public attributes, and their levels where these are declared.
 
     Without a declaration the levels are those that occur: in the order of the file where a row is a cell, which the
@@ -103,7 +103,7 @@ class Groups:
 
 
 def read_cells(
-    source: Source, *, people: str | None, count: str | None, probability: str | None = None
+    source: TableFile, *, people: str | None, count: str | None, probability: str | None = None
 ) -> Groups:
     """Return the groups of a file with one row for each cell, or for each cell and kind of person.
 
@@ -138,7 +138,7 @@ def read_cells(
     )
 
 
-def read_persons(source: Source, *, private: str | None, probability: str | None = None) -> Groups:
+def read_persons(source: TableFile, *, private: str | None, probability: str | None = None) -> Groups:
     """Return the groups of a file with one row for each person, who has a `private` 0, 1, true or false."""
     texts = [] if private is None else [private]
     found = source.read(texts, [] if probability is None else [probability])
@@ -170,7 +170,7 @@ def published_groups(dataset: Dataset) -> Groups:
     )
 
 
-def read_contributors(source: Source, *, value: str) -> tuple[Domain, Contributions]:
+def read_contributors(source: TableFile, *, value: str) -> tuple[Domain, Contributions]:
     """Return the domain and the contributions of a file with one row for each contributor and its amount."""
     found = source.read(amounts=[value])
     domain, cells = source.coded(found, in_order=False)

@@ -17,7 +17,7 @@ from tabulary.workflows.releasing import release
 
 
 class Method(StrEnum):
-    """How rows are made of records."""
+    """The methods that make rows from records."""
 
     release = "release"
     mwem = "mwem"
@@ -35,10 +35,10 @@ def synthesize(
     checkpoint: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[SyntheticRecords, Release | None]:
-    """Return rows of the records of a plan file, and the release they were made of where there is one.
+    """Return rows from the records of a plan file, and the release that they were made from, if there is one.
 
-    `release` measures the plan as it stands and makes the rows of its tables; the others choose what they measure, and
-    take the tables, the privacy and the neighbours from the plan. The plan's privacy is debited once.
+    `release` measures the plan and makes the rows from its tables. The other methods choose themselves what to
+    measure; they take the tables, the privacy and the neighbours from the plan. The plan's privacy is debited once.
     """
     _check(planned, method, rounds, checkpoint)
     source = planned.records()
@@ -53,19 +53,20 @@ def synthesize(
 
 def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Path | None) -> None:
     if checkpoint is not None and method is not Method.rap:
-        raise InvalidArgument("a checkpoint is for the method rap. Nothing was measured.")
+        raise InvalidArgument("only the method rap uses a checkpoint. Nothing was measured.")
     if method is Method.release:
         if rounds is not None:
-            raise InvalidArgument("rounds are for rap, mwem and graphical. Nothing was measured.")
+            raise InvalidArgument("only rap, mwem and graphical have rounds. Nothing was measured.")
         if planned.plan.reconstruct not in ("shrink", "least-squares", "lp"):
             raise InvalidArgument(
-                "rows are made of tables that agree and are not negative, and this plan's may not. Set reconstruct = "
-                "'shrink' in [mechanism] of the plan file, or choose another --method. Nothing was measured."
+                "rows need tables that agree and are not negative, and the tables of this plan may be "
+                "neither. Nothing was measured. Set reconstruct = 'shrink' in [mechanism] of the plan "
+                "file, or choose another method."
             )
     elif method is not Method.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
         raise InvalidArgument(
-            f"{method} adds Gaussian noise, which needs a delta or a rho: set one in [privacy] of the plan file, or "
-            "use --method mwem. Nothing was measured."
+            f"{method} adds Gaussian noise, which needs a delta or a rho. Nothing was measured. Set one in "
+            "[privacy] of the plan file, or use the method mwem."
         )
 
 
@@ -86,7 +87,7 @@ def _chosen(
         "ledger": ledger,
         "purpose": planned.path.name,
         "progress": progress,
-        # Each has rounds of its own, unless told.
+        # Each method has its own default number of rounds.
         **({} if rounds is None else {"rounds": rounds}),
     }
     if method is Method.mwem:

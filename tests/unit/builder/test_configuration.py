@@ -94,7 +94,8 @@ def test_a_service_file_says_what_is_served_and_how(read, tmp_path):
 
 def test_every_limit_may_be_set_and_the_names_of_the_service_are_told(read):
     limits = {limit.name: number for number, limit in enumerate(fields(Limits), 2)}
-    told = "\n".join(f"{name} = {number}" for name, number in limits.items())
+    told = "\n".join(f"{name} = {number}" for name, number in limits.items() if name != "cache_bytes")
+    told, limits["cache_bytes"] = f'{told}\ncache = "64 MiB"', 64 * 2**20
     file = read(SERVICE.replace("burst = 7", told).replace("port = 0", 'hosts = ["tables.example:8443"]'))
     assert file.limits == Limits(**limits)
     assert file.listening.hosts.allow("tables.example:8443")
@@ -168,6 +169,11 @@ def test_records_behind_an_address_are_refused_with_the_reason_and_without_a_sec
         ("workers = 2", "workers = true", ["[server]", "workers", "whole number"]),
         ("burst = 7", "burst = 0", ["[limits]", "burst"]),
         ("burst = 7", "brust = 7", ["[limits]", "'brust'"]),
+        ("burst = 7", "cache = 512", ["[limits]", "cache", "text"]),
+        ("burst = 7", 'cache = "512"', ["[limits]", "cache", "'64 MiB'"]),
+        ("burst = 7", 'cache = "-1 MiB"', ["[limits]", "cache", "'64 MiB'"]),
+        ("burst = 7", 'cache = "1023 KiB"', ["[limits]", "cache", "1,047,552", "'1 MiB' to '1 TiB'"]),
+        ("burst = 7", 'cache = "2 TiB"', ["[limits]", "cache", "'1 MiB' to '1 TiB'"]),
         ('database = "state.sqlite"', "", ["[state]", "'database'"]),
         ('database = "state.sqlite"', 'database = "mysql://host/db"', ["[state]", "postgresql://"]),
         ('database = "state.sqlite"', 'database = "ledger.sqlite"', ["[ledger]", "[state]", "same"]),

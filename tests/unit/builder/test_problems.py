@@ -71,7 +71,7 @@ def test_an_unexpected_error_tells_its_kind_and_place_to_the_log_and_nothing_to_
         assert "cannot count" not in said
     assert error.__name__ not in found.text
     assert f"{error.__name__} at " in caplog.text
-    assert "answering.py:" in caplog.text
+    assert "answers.py:" in caplog.text
     assert all(record.exc_info is None for record in caplog.records)
 
 

@@ -1,5 +1,7 @@
 """The covering margins, the store and the compiled counters."""
 
+import threading
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from tabulary.confidential import counting, store
 from tabulary.confidential.counting import count
 from tabulary.confidential.cover import SUPER_CELLS, cover
-from tabulary.confidential.store import CHUNK_ROWS, Store
+from tabulary.confidential.store import CHUNK_ROWS, Codes, Store
 from tabulary.core.domain import Domain
 from tabulary.errors import UnreadableSource
 
@@ -92,17 +94,29 @@ def test_a_full_disk_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
             raise OSError("no space left")
 
     monkeypatch.setattr(store.tempfile, "TemporaryFile", lambda **_: Full())
-    with pytest.raises(UnreadableSource, match="do not fit the temporary folder"):
+    with pytest.raises(UnreadableSource, match="do not fit in the temporary folder"):
         kept.append([np.zeros(CHUNK_ROWS, np.uint8)])
 
 
 def test_progress_is_told_while_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    domain, kept, _ = filled([3, 2], 2_000_000, memory_bytes=1 << 30)
-    monkeypatch.setattr(counting, "SECONDS_BETWEEN_REPORTS", 0.0)
+    domain, kept, _ = filled([3, 2], 3 * CHUNK_ROWS, memory_bytes=1 << 30)
+    monkeypatch.setattr(counting, "SECONDS_BETWEEN_REPORTS", 0.001)
     told: list[int] = []
-    count(
-        kept, domain, [("a0",), ("a1",)], progress=lambda what, done, total: told.append(done), super_cells=1
-    )
+    told_twice = threading.Event()
+    read = kept.read
+
+    def read_slowly() -> Iterator[tuple[int, tuple[Codes, Codes, Codes]]]:
+        for chunk in read():
+            yield chunk
+            assert told_twice.wait(60), "nothing was told while the threads were counting"
+
+    def tell(what: str, done: int, total: int) -> None:
+        told.append(done)
+        if len(told) == 2:
+            told_twice.set()
+
+    monkeypatch.setattr(kept, "read", read_slowly)
+    count(kept, domain, [("a0",), ("a1",)], progress=tell, super_cells=1)
     assert told == sorted(told)
-    assert len(told) > 2
+    assert told[0] < 100
     assert told[-1] == 100

@@ -260,14 +260,14 @@ def test_half_a_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        ("people.xlsx", "not of a known format"),
+        ("people.xlsx", "has no known format"),
         ("absent.csv", "no file or folder"),
         ("*.json", "no file matches"),
         ("https://example.org/people.csv", "an address"),
         ("mixed", "not all of one format"),
         ("nested", "not a file"),
         ("hollow", "is empty"),
-        ("strange", "not of a known format"),
+        ("strange", "has no known format"),
     ],
 )
 def test_a_path_that_cannot_be_read_is_refused(path: str, word: str, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_column_without_text_is_refused() -> None:
 
 
 def test_a_column_of_several_types_is_refused() -> None:
-    with pytest.raises(InvalidColumn, match="'sex' of the frame holds values of more than one type"):
+    with pytest.raises(InvalidColumn, match="'sex' of the frame has values of more than one type"):
         Records.from_pandas(pd.DataFrame({"sex": [1, SECRET], "age": ["0-14", "65+"]}, dtype=object), DOMAIN)
 
 
@@ -323,7 +323,7 @@ def test_a_column_name_is_taken_literally() -> None:
 
 @pytest.mark.parametrize("source", [Records.from_arrow, Records.from_pandas, Records.from_polars])
 def test_a_source_of_another_kind_is_refused(source: Callable[..., Records]) -> None:
-    with pytest.raises(UnreadableSource, match="not dict"):
+    with pytest.raises(UnreadableSource, match="not a dict"):
         source(ROWS, DOMAIN)
 
 
@@ -405,7 +405,7 @@ def leaks(folder: Path) -> dict[str, Callable[[], object]]:
         ("unknown", "a value outside its domain"),
         ("ragged", "more or fewer fields than the header"),
         ("quote", "a quote is not closed"),
-        ("beside", "text stands beside a quoted field"),
+        ("beside", "there is text next to a quoted field"),
         ("headless", "has no column 'sex', 'age'"),
         ("header", "text with a header line"),
         ("pandas", "values of more than one type"),

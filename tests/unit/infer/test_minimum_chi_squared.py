@@ -10,7 +10,7 @@ from tabulary.errors import NotCertified
 from tabulary.infer.hypothesis import Hypothesis
 from tabulary.infer.independence import two_way_design
 from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear
-from tabulary.infer.noise import CorrelatedNoise, noise_of
+from tabulary.infer.table_noise import CorrelatedNoise, noise_of
 from tabulary.noise import ExactSampler
 from tests.entropy import SeededEntropy
 

@@ -99,7 +99,7 @@ def test_another_database_is_refused_and_left_alone(path, statement):
 
 def test_a_ledger_of_another_version_is_refused(full):
     tamper(full, "UPDATE ledger SET version = 2")
-    refuse(full, "has schema version 2, and this Tabulary reads version 1")
+    refuse(full, "has schema version 2, but this Tabulary reads version 1")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_an_entry_of_the_wrong_kind_is_refused_even_if_every_digest_is_right(dat
 )
 def test_entries_of_an_account_that_is_not_there_are_refused(full, statement):
     tamper(full, statement)
-    refuse(full, "holds entries of an account that is not there")
+    refuse(full, "has entries of an account that does not exist")
 
 
 def test_an_index_that_disagrees_with_its_table_is_refused(full_path):

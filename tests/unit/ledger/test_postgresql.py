@@ -147,7 +147,7 @@ def test_a_user_who_may_not_make_a_schema_founds_no_ledger(database):
 def test_a_database_that_cannot_hold_every_name_takes_no_ledger(postgres_server):
     with postgres_server.connect() as connection:
         connection.execute("CREATE DATABASE narrow ENCODING 'LATIN1' TEMPLATE template0")
-    with pytest.raises(LedgerError, match=f"is in LATIN1 .* {UNSPENT}"):
+    with pytest.raises(LedgerError, match=f"has the encoding LATIN1 .* {UNSPENT}"):
         Ledger.create(postgres_server.address("narrow"))
 
 
@@ -198,7 +198,9 @@ def test_a_ledger_that_is_replaced_while_it_is_open_takes_no_debit(ledger, censu
     with by_hand(database) as connection:
         connection.execute("DROP SCHEMA tabulary_ledger CASCADE")
     fill(database)
-    with pytest.raises(LedgerCorrupt, match=f"no longer holds account 'census' as it was opened. {UNSPENT}"):
+    with pytest.raises(
+        LedgerCorrupt, match=f"no longer contains account 'census' as it was opened. {UNSPENT}"
+    ):
         pay(census)
 
 
@@ -225,8 +227,8 @@ MEANINGS = {
     "disk_full": (LedgerError, f"the disk of the ledger .* is full. {UNSPENT} Free some space"),
     "serialization_failure": (LedgerBusy, f"at the same moment. {UNSPENT} Try again"),
     "deadlock_detected": (LedgerBusy, f"at the same moment. {UNSPENT} Try again"),
-    "read_only_sql_transaction": (LedgerError, f"takes no writes.* {UNSPENT}"),
-    "check_violation": (LedgerCorrupt, rf"does not take what should come next \(SQLSTATE 23514\). {UNSPENT}"),
+    "read_only_sql_transaction": (LedgerError, f"accepts no writes.* {UNSPENT}"),
+    "check_violation": (LedgerCorrupt, rf"does not accept the next entry \(SQLSTATE 23514\). {UNSPENT}"),
     "data_corrupted": (LedgerCorrupt, rf"cannot be read \(SQLSTATE XX001\). {UNSPENT}"),
     "query_canceled": (LedgerError, rf"could not be used \(SQLSTATE 57014\). {UNSPENT}"),
     "admin_shutdown": (LedgerError, f"cannot be reached, or its server stopped. {UNSPENT}"),
@@ -298,7 +300,7 @@ def test_a_commit_that_is_cut_off_may_have_been_kept_and_is_not_paid_for_again(f
         cut.start()
         with pytest.raises(
             LedgerError,
-            match=r"lost in the middle of a commit\. Nothing was measured; whether the debit was kept",
+            match=r"lost in the middle of a commit\. Nothing was measured\. When the server is back",
         ) as refusal:
             once(census)
         cut.join()

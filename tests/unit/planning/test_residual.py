@@ -15,7 +15,6 @@ from tabulary.core.residuals import add_up, component
 from tabulary.errors import InvalidDomain, InvalidPlan, PublicError, TooManyCells, UnknownMargin
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
 from tabulary.planning import MeasuredMargin, Plan, plan_from_description
-from tabulary.planning.contrast_errors import fourth_cumulant
 
 PEOPLE = tb.Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "job": ["none", "paid"]})
 ZEROS = tb.Domain(dict(zip(PEOPLE.attributes, PEOPLE.levels, strict=True)), [{"age": "0-14", "job": "paid"}])
@@ -114,7 +113,7 @@ def test_the_law_of_a_cell_is_that_of_its_weighted_draws(asked):
         law = plan.error_of(margin)
         weights = list(_weights(plan, margin))
         variance = sum(noise.variance * (w**2).sum() for noise, w in weights)
-        cumulant = sum(fourth_cumulant(noise) * (w**4).sum() for noise, w in weights)
+        cumulant = sum(noise.fourth_cumulant * (w**4).sum() for noise, w in weights)
         assert law.standard_errors == pytest.approx(math.sqrt(variance))
         assert law.kurtosis == pytest.approx(cumulant / variance**2)
 

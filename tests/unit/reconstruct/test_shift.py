@@ -15,12 +15,8 @@ from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
 from tabulary.reconstruct.measurement_operators import ContrastMap
 from tabulary.reconstruct.shift import (
-    bias_of_shift,
     contrast_weights,
     integer_shift,
-    nonnegative_shift,
-    published_failure,
-    published_shift,
     shifted,
     weighted_shift,
 )
@@ -40,13 +36,6 @@ def law_of_l1_norm(noise, count, reach=4_000):
     for _ in range(count):
         law = np.convolve(law, one)[:reach]
     return law
-
-
-@given(st.integers(1, 400), failures, st.fractions(Fraction(1, 100), 1000, max_denominator=100))
-def test_the_continuous_shift_is_a_gamma_quantile_rounded_upwards(count, failure, scale):
-    shift = nonnegative_shift(scale, count, failure=failure)
-    exact = stats.gamma.isf(failure, count, scale=float(scale))
-    assert exact * (1 - 1e-12) <= shift <= exact * (1 + 1e-9)
 
 
 @settings(max_examples=60)
@@ -70,27 +59,13 @@ def test_two_ways_to_the_laplace_quantile_meet(scale, count):
 
 def test_the_continuous_quantile_is_no_bound_for_discrete_noise():
     assert integer_shift(DiscreteLaplace(1), 1, failure=0.5) == 1
-    assert nonnegative_shift(Fraction(1), 1, failure=0.5) < 1
+    assert stats.gamma.isf(0.5, 1) < 1
 
 
 def test_at_large_scales_discrete_and_continuous_noise_need_the_same_shift():
-    ratio = integer_shift(DiscreteLaplace(5000), 22, failure=0.05) / nonnegative_shift(
-        Fraction(5000), 22, failure=0.05
-    )
+    continuous = stats.gamma.isf(0.05, 22, scale=5000)
+    ratio = integer_shift(DiscreteLaplace(5000), 22, failure=0.05) / continuous
     assert ratio == pytest.approx(1, abs=1e-4)
-
-
-def test_the_shift_costs_less_than_half_of_the_published_one():
-    exact = nonnegative_shift(Fraction(1), 22, failure=0.05)
-    assert exact / 22 == pytest.approx(1.3745, abs=1e-4)
-    assert exact < published_shift(Fraction(1), 22, t=-math.log(0.05)) / 2
-
-
-def test_the_published_corollary_fails_more_often_than_it_says():
-    assert published_failure(12, t=1) == pytest.approx(stats.gamma.sf(12, 12))
-    assert published_failure(12, t=1) == pytest.approx(0.46, abs=0.005)
-    assert published_failure(12, t=1) > math.exp(-1) + 0.09
-    assert published_failure(12, t=3) < math.exp(-3) / 1000
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (3, 2), (4, 3), (5,)])
@@ -132,8 +107,7 @@ def test_on_binary_attributes_less_than_the_norm_is_not_always_enough():
 def test_every_cell_of_a_margin_rises_by_the_stated_bias():
     linear = ContrastMap((2, 3, 2), ((), (0,), (1,), (0, 1)))
     risen = table_after(linear, np.zeros((2, 3, 2)), np.zeros(linear.size), 18.0)
-    assert risen.sum(axis=2) == pytest.approx(np.full((2, 3), bias_of_shift(18.0, (2, 3))))
-    assert bias_of_shift(18.0, ()) == 18
+    assert risen.sum(axis=2) == pytest.approx(np.full((2, 3), 18.0 / 6))
 
 
 def failures_of(noise, count, shift, draws=20_000):
@@ -172,7 +146,7 @@ def test_the_weighted_promise_is_kept_on_a_table_of_many_levels():
 @pytest.mark.parametrize("failure", [0, 1, -0.1, 1e-10, math.nan])
 def test_a_failure_probability_that_cannot_be_is_refused(failure):
     with pytest.raises(InvalidNoise, match="failure"):
-        nonnegative_shift(Fraction(1), 3, failure=failure)
+        integer_shift(DiscreteLaplace(1), 3, failure=failure)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, True])
@@ -197,8 +171,3 @@ def test_a_shift_without_a_total_or_below_zero_is_refused():
         shifted(np.zeros(1), ((0,),), 1.0)
     with pytest.raises(InvalidNoise, match="shift"):
         shifted(np.zeros(1), ((),), -1.0)
-
-
-def test_a_published_shift_needs_a_positive_t():
-    with pytest.raises(InvalidNoise, match="t must be positive"):
-        published_shift(Fraction(1), 3, t=0)

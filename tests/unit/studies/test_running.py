@@ -1,6 +1,5 @@
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 import time
@@ -14,15 +13,9 @@ import pytest
 
 from tabulary.errors import InvalidArgument, NotCertified, StudyError
 from tabulary.noise import DiscreteLaplace
-from tabulary.studies.curves import Axis, Curve, curves
-from tabulary.studies.noise_aware_tests import NoiseAwareTests
-from tabulary.studies.perturbation.study import PerturbationStudy
-from tabulary.studies.rap import RapCurves
+from tabulary.studies.curve_panels import Axis, Curve, curves
 from tabulary.studies.running import run
-from tabulary.studies.sparse_tables import SparseTables
 from tabulary.studies.study import Figure, Section, Summary, Task
-from tabulary.studies.suppression.study import SuppressionStudy
-from tabulary.studies.three_approaches import ThreeApproaches
 from tests.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.slow
@@ -283,11 +276,3 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(small, tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(StudyError, match="cannot be written"):
         run(small, tmp_path / "file" / "out", processes=1)
-
-
-@pytest.mark.parametrize(
-    "study", [SparseTables, ThreeApproaches, RapCurves, PerturbationStudy, NoiseAwareTests, SuppressionStudy]
-)
-def test_the_work_of_every_study_can_go_to_another_process(study):
-    small = study.quick()
-    assert pickle.dumps((small.tasks(), small.material()))

@@ -22,7 +22,6 @@ from tabulary.synth.graphical import (
     GraphicalLearner,
     TreeModel,
     graphical,
-    memory_bytes,
     require_mbi,
     rows_of,
 )
@@ -61,13 +60,6 @@ def test_every_margin_of_a_tree_is_that_of_its_full_table(seed, names, end):
     model = TreeModel(DOMAIN, cliques, tuple(margin_of(full, c) for c in cliques), 50.0)
     margin = DOMAIN.margin(names)
     assert np.allclose(model.table(margin), 50 * margin_of(full, margin), atol=1e-9)
-
-
-def test_memory_is_read_from_numbers_and_from_text():
-    assert memory_bytes("1 GiB") == memory_bytes("1024MiB") == memory_bytes(2**30)
-    for wrong in ("64", "0 B", "many", 0, -1, True, 1.5, None):
-        with pytest.raises(InvalidArgument, match="memory"):
-            memory_bytes(wrong)
 
 
 def test_without_mbi_the_remedy_is_told_and_nothing_is_spent(monkeypatch, tmp_path):

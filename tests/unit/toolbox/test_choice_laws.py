@@ -182,8 +182,8 @@ def test_no_law_shows_the_losses():
         (lambda: ExponentialChoice(Fraction(1), (0, 1), (1, 0)), "Every run of candidates"),
         (lambda: PermuteAndFlip(Fraction(1), ()), "the best has a loss of zero"),
         (lambda: PermuteAndFlip(Fraction(-1), (0,)), "rate of a choice must be positive"),
-        (lambda: Uniform(0), "A uniform choice is made among"),
-        (lambda: Uniform(2**63 + 1), "A uniform choice is made among"),
+        (lambda: Uniform(0), "A uniform choice needs"),
+        (lambda: Uniform(2**63 + 1), "A uniform choice needs"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused(make, reason):

@@ -17,7 +17,7 @@ from tabulary.errors import (
     UnreadableSource,
 )
 from tabulary.workflows.suppressing import (
-    Source,
+    TableFile,
     fitted_prior,
     published_groups,
     read_cells,
@@ -34,7 +34,7 @@ def source(tmp_path):
 
     def of(text, by=("eye", "hair"), levels=None, name="cells.csv"):
         (tmp_path / name).write_text(text)
-        return Source(tmp_path / name, by, levels or {})
+        return TableFile(tmp_path / name, by, levels or {})
 
     return of
 
@@ -90,7 +90,7 @@ def test_persons_are_counted_by_cell_and_kind(tmp_path_factory, persons):
     path = tmp_path_factory.mktemp("people") / "people.parquet"
     age, sex, ill, risk = zip(*persons, strict=True)
     pq.write_table(pa.table({"age": age, "sex": sex, "ill": ill, "risk": risk}), path)
-    groups = read_persons(Source(path, ("age", "sex"), {}), private="ill", probability="risk")
+    groups = read_persons(TableFile(path, ("age", "sex"), {}), private="ill", probability="risk")
     # Sorted as a reader would, so that no order of records shows.
     assert list(groups.domain.levels_of("age")) == [a for a in ["5-9", "10-14", "80+"] if a in age]
     for index in np.ndindex(groups.people.shape):

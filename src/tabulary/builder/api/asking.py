@@ -1,7 +1,6 @@
 """A question as it arrives: in the query of an address, or as JSON."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from starlette.requests import Request
 
@@ -14,29 +13,23 @@ from tabulary.workflows.answering.questions import Question
 _LONGEST_NAME = 80
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A question to a dataset, and whether it is for the linear estimate."""
-
-    question: Question
-    linear: bool = False
-
-
-def asked_in_json(domain: Domain, body: AskedMargin) -> Asked:
+def question_in_json(domain: Domain, body: AskedMargin) -> Question:
     """Return the question of a JSON body; refuse what the domain does not have."""
     linear = isinstance(body, AskedTable) and body.estimate == "linear"
-    return Asked(Question.asked(domain, body.by, body.where, body.keep), linear)
+    return Question.of(domain, body.by, body.where, body.keep, linear=linear)
 
 
-def asked_in_query(domain: Domain, items: Collection[tuple[str, str]], *, known: Collection[str]) -> Asked:
+def question_in_query(
+    domain: Domain, items: Collection[tuple[str, str]], *, known: Collection[str]
+) -> Question:
     """Return the question of a query: `by`, `where` and `keep` as often as needed, `estimate` once.
 
     Read by hand: this is done for every table that is asked for, and checks of types by a library take longer than
     all else.
 
     >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
-    >>> asked_in_query(domain, [("by", "age"), ("where", "sex:F")], known=["by", "where"]).question
-    Question(by=('age',), where=(('sex', 'F'),), keep=())
+    >>> question_in_query(domain, [("by", "age"), ("where", "sex:F")], known=["by", "where"]).where
+    (('sex', 'F'),)
     """
     by: list[str] = []
     where: dict[str, str] = {}
@@ -64,7 +57,7 @@ def asked_in_query(domain: Domain, items: Collection[tuple[str, str]], *, known:
             "invalid-request",
             "the query parameter 'estimate' is 'published' or 'linear'. Nothing was counted.",
         )
-    return Asked(Question.asked(domain, by, where, keep), estimates == ["linear"])
+    return Question.of(domain, by, where, keep, linear=estimates == ["linear"])
 
 
 def refuse_unknown(items: Collection[tuple[str, str]], known: Collection[str]) -> None:

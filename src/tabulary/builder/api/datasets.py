@@ -1,5 +1,7 @@
 """The routes of datasets: which there are, what is public about each, and the plan behind its tables."""
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import FastAPI, Query
@@ -8,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tabulary.builder.api.answering import Answering
-from tabulary.builder.api.asking import asked_in_query, refuse_unknown
+from tabulary.builder.api.asking import question_in_query, refuse_unknown
+from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.describing import NOT_MODIFIED, REFUSED, UNKNOWN, DatasetName, operation
 from tabulary.builder.api.models import DatasetDetails, DatasetList, Health, PlanModel
 from tabulary.builder.problems import Problem
@@ -63,8 +66,7 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
         """Tell all that is public about a dataset: its attributes, which tables may be asked for, what is promised."""
         refuse_unknown(request.query_params.multi_items(), ())
         dataset = answering.dataset(name)
-        signer = answering.service.signer
-        return await answering.document(request, dataset, "details", lambda: _details(dataset, signer))
+        return await answering.response(request, DetailsQuestion(dataset, answering.service.signer))
 
     @app.get(
         "/api/datasets/{id}/plan",
@@ -85,11 +87,60 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
         """
         dataset = answering.dataset(name)
         domain, items = dataset.answers.domain, request.query_params.multi_items()
-        margin = asked_in_query(domain, items, known=("by",)).question.margin(domain)
+        margin = question_in_query(domain, items, known=("by",)).margin(domain)
         dataset.answers.universe.refuse(margin)
         # All tables of a dataset with fixed answers have one plan, which is written once.
         wanted = () if dataset.answers.method is Method.fixed else margin
-        return await answering.document(request, dataset, ("plan", wanted), lambda: _plan(dataset, wanted))
+        return await answering.response(request, PlanQuestion(dataset, wanted))
+
+
+@dataclass(frozen=True, eq=False)
+class _FreeQuestion:
+    """A question about a dataset that is not a table: it costs nothing, and its answer is a JSON document."""
+
+    dataset: Dataset
+
+    @property
+    def payer(self) -> None:
+        """None: nothing is paid."""
+        return
+
+    @property
+    def is_test(self) -> bool:
+        """False: no hypothesis is tested."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class DetailsQuestion(_FreeQuestion):
+    """What is public about a dataset; `signer` is who signs its tables."""
+
+    signer: PublicKey | None
+
+    @property
+    def key(self) -> Hashable:
+        """What the body depends on."""
+        return "details", self.dataset.name, self.dataset.answers.version
+
+    def body(self) -> Body:
+        """Return the details, written."""
+        return Body.json(_details(self.dataset, self.signer))
+
+
+@dataclass(frozen=True, eq=False)
+class PlanQuestion(_FreeQuestion):
+    """Which plan stands behind the table on a margin of a dataset."""
+
+    margin: Margin
+
+    @property
+    def key(self) -> Hashable:
+        """What the body depends on."""
+        return "plan", self.dataset.name, self.dataset.answers.version, self.margin
+
+    def body(self) -> Body:
+        """Return the plan, written."""
+        return Body.json(_plan(self.dataset, self.margin))
 
 
 def _line(dataset: Dataset) -> dict[str, object]:

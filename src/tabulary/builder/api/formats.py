@@ -1,9 +1,10 @@
 """The formats in which a table is given, and which of them a caller asks for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Protocol
 
 from tabulary.builder.problems import Problem
 from tabulary.release import writers
@@ -14,60 +15,62 @@ from tabulary.release.publication import Publication
 _MOST_WISHES = 32
 
 
+class WritableTable(Protocol):
+    """A table that is to be written: as the document that says what was asked, or as a publication."""
+
+    def document(self) -> Mapping[str, object]:
+        """Return the table as plain data."""
+        ...
+
+    def publication(self) -> Publication:
+        """Return the table with the words of its dataset."""
+        ...
+
+
 @dataclass(frozen=True)
-class Given:
-    """A table that is to be written: what makes its document, and what makes its publication.
+class AnswerFormat:
+    """A format in which the service gives a table: what it is called in a path, in a header and on a page.
 
-    Makers, for a format that does not need one of them should not wait for it.
-    """
-
-    document: Callable[[], Mapping[str, object]]
-    publication: Callable[[], Publication]
-
-
-@dataclass(frozen=True)
-class Format:
-    """A way to write a table: what it is called in a path, in a header and on a page, and how it is written.
-
-    `suffix` ends the name of the file as which a browser should keep it; without one it is shown. `refuse` raises if a
-    table of so many cells cannot be written, before anything is counted or spent.
+    `writer` writes the file; None for JSON, the document that says by itself what was asked, and of which version of
+    which dataset. `suffix` ends the name of the file that a browser stores; without one the browser shows the table.
     """
 
     name: str
     title: str
     media_type: str
-    write: Callable[[Given], bytes]
     suffix: str = ""
-    refuse: Callable[[int], None] = lambda cells: None
+    writer: writers.Format | None = None
+
+    def refuse(self, cells: int) -> None:
+        """Raise if a table of so many cells cannot be written, before anything is counted or spent."""
+        if self.writer is not None:
+            self.writer.refuse(cells)
+
+    def write(self, table: WritableTable) -> bytes:
+        """Return the bytes of the table."""
+        if self.writer is None:
+            return document_bytes(table.document())
+        return self.writer.write(table.publication())
 
 
-def _written(form: writers.Format) -> Format:
-    return Format(
-        form.name,
-        form.title,
-        form.media_type,
-        lambda given: form.write(given.publication()),
-        form.suffix,
-        form.refuse,
-    )
-
-
-DOCUMENT = "json"
-"""The format of the document that says by itself what was asked, and of which version of which dataset."""
-
-_JSON = Format(DOCUMENT, "JSON", "application/json", lambda given: document_bytes(given.document()))
-
-FORMATS: Mapping[str, Format] = MappingProxyType(
+FORMATS: Mapping[str, AnswerFormat] = MappingProxyType(
     {
         each.name: each
-        # Only what can be written here is offered: a format may need a package that is not installed.
-        for each in (_JSON, *(_written(form) for form in writers.FORMATS.values() if form.is_installed))
+        for each in (
+            AnswerFormat("json", "JSON", "application/json"),
+            # Only what can be written here is offered: a format may need a package that is not installed.
+            *(
+                AnswerFormat(form.name, form.title, form.media_type, form.suffix, form)
+                for form in writers.FORMATS.values()
+                if form.is_installed
+            ),
+        )
     }
 )
 """Every format by its name, which is its suffix in a path; the first is given to a caller who has no wish."""
 
 
-def format_named(suffix: str) -> Format:
+def format_named(suffix: str) -> AnswerFormat:
     """Return the format of a suffix, or raise a problem.
 
     >>> format_named("csv").media_type
@@ -83,7 +86,7 @@ def format_named(suffix: str) -> Format:
 
 
 @lru_cache(maxsize=256)
-def format_accepted(accept: str) -> Format:
+def format_accepted(accept: str) -> AnswerFormat:
     """Return the format that an Accept header likes best (RFC 9110, section 12.5.1), or raise a problem.
 
     A type that is named counts more than `text/*`, and that more than `*/*`; ties go to the first of `FORMATS`.

@@ -1,14 +1,16 @@
 """Tests of a table that know its noise: independence of two attributes, and the difference of two cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable
+from dataclasses import dataclass
 
 from fastapi import Depends, FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabulary.builder.api.answering import Answering, answer_to, payer_of, respond
-from tabulary.builder.api.asking import Asked, json_only, refuse_unknown
-from tabulary.builder.api.caching import Body
+from tabulary.builder.api.answering import Answering, payer_of
+from tabulary.builder.api.answers import answer_to
+from tabulary.builder.api.asking import json_only, refuse_unknown
+from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.describing import BAD_BODY, PAID, DatasetName, operation
 from tabulary.builder.api.models import AskedTest, Verdict
 from tabulary.builder.service import Dataset
@@ -17,7 +19,6 @@ from tabulary.errors import InvalidNoise, InvalidWorkload, TooManyCells
 from tabulary.infer import independence
 from tabulary.infer.difference import ASSUMED, difference
 from tabulary.release import ReleasedTable
-from tabulary.release.exchange import document_bytes
 from tabulary.workflows.answering.questions import Question
 
 MOST_CELLS = 400
@@ -41,35 +42,66 @@ def add_tests(app: FastAPI, answering: Answering) -> None:
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
         payer = await payer_of(request, dataset)
-        asked = asked_test(dataset.answers.domain, body)
-        verdict = await verdict_on(answering, request, dataset, asked, body.cells or (), payer)
-        return respond(request, verdict, private=payer is not None)
+        return await answering.response(request, HypothesisQuestion.of(dataset, body, payer))
 
 
-async def verdict_on(
-    answering: Answering,
-    request: Request,
-    dataset: Dataset,
-    asked: Asked,
-    cells: Sequence[Mapping[str, str]],
-    payer: str | None,
-) -> Body:
-    """Return the verdict of a test as JSON: on the difference of two cells, or on independence without any."""
-    # In the order of the table, so that one cell is one question however it is written.
-    ordered = [{a: cell[a] for a in asked.question.by if a in cell} for cell in cells]
-    key = ("test", asked, tuple(tuple(cell.items()) for cell in ordered))
-    return await answering.made(
-        request,
-        (key, dataset.name, dataset.answers.version),
-        lambda: Body.of(document_bytes(_tested(dataset, asked, ordered, payer)), "application/json"),
-        payer=payer,
-        test=True,
-    )
+@dataclass(frozen=True, eq=False)
+class HypothesisQuestion:
+    """A test of a table: of the difference of two `cells`, or of independence if there are none.
+
+    Made by `of`, which refuses what cannot be tested before anything is counted or paid.
+    """
+
+    dataset: Dataset
+    question: Question
+    cells: tuple[dict[str, str], ...]
+    payer: str | None
+
+    @classmethod
+    def of(cls, dataset: Dataset, body: AskedTest, payer: str | None) -> "HypothesisQuestion":
+        """Return the test that a body asks for; refuse what cannot be tested."""
+        question = _tested_table(dataset.answers.domain, body)
+        # In the order of the table, so that one cell is one question however it is written.
+        cells = tuple({a: cell[a] for a in question.by if a in cell} for cell in body.cells or ())
+        return cls(dataset, question, cells, payer)
+
+    @property
+    def key(self) -> Hashable:
+        """What the body depends on."""
+        cells = tuple(tuple(cell.items()) for cell in self.cells)
+        return "test", self.dataset.name, self.dataset.answers.version, self.question, cells
+
+    @property
+    def is_test(self) -> bool:
+        """True."""
+        return True
+
+    def body(self) -> Body:
+        """Return what the test found, written. May count, may debit, may take seconds."""
+        dataset, cells = self.dataset, list(self.cells)
+        if dataset.largest_plan is None:
+            raise InvalidNoise(
+                f"no test can be made: {dataset.name!r} is protected by the method {dataset.answers.method.value!r}, "
+                "and the law of its errors is not known. Nothing was counted."
+            )
+        answer = answer_to(dataset, self.question, self.payer)
+        assert isinstance(answer.table, ReleasedTable), "whatever has a plan is released"
+        assert answer.plan is not None, "a dataset with a plan answers with one"
+        return Body.json(
+            {
+                "dataset": dataset.name,
+                "version": dataset.answers.version,
+                "test": "difference" if cells else "independence",
+                "question": self.question.describe(),
+                "plan": answer.plan.digest(),
+                **(_difference(answer.table, cells) if cells else _independence(answer.table)),
+            }
+        )
 
 
-def asked_test(domain: Domain, body: AskedTest) -> Asked:
-    """Return the table that a test is made of; refuse, before anything is counted or paid, what cannot be tested."""
-    question = Question.asked(domain, body.by, body.where)
+def _tested_table(domain: Domain, body: AskedTest) -> Question:
+    """Return the table that is tested, as the linear estimate."""
+    question = Question.of(domain, body.by, body.where, linear=True)
     if body.test == "independence":
         if len(question.by) != 2 or body.cells is not None:
             raise InvalidWorkload(
@@ -92,28 +124,7 @@ def asked_test(domain: Domain, body: AskedTest) -> Asked:
                 )
             for attribute, level in cell.items():
                 domain.code(attribute, level)
-    return Asked(question, linear=True)
-
-
-def _tested(
-    dataset: Dataset, asked: Asked, cells: list[dict[str, str]], payer: str | None
-) -> dict[str, object]:
-    if dataset.largest_plan is None:
-        raise InvalidNoise(
-            f"no test can be made: {dataset.name!r} is protected by the method {dataset.answers.method.value!r}, and "
-            "the law of its errors is not known. Nothing was counted."
-        )
-    answer = answer_to(dataset, asked, payer)
-    assert isinstance(answer.table, ReleasedTable), "whatever has a plan is released"
-    assert answer.plan is not None, "a dataset with a plan answers with one"
-    return {
-        "dataset": dataset.name,
-        "version": dataset.answers.version,
-        "test": "difference" if cells else "independence",
-        "question": asked.question.describe(),
-        "plan": answer.plan.digest(),
-        **(_difference(answer.table, cells) if cells else _independence(answer.table)),
-    }
+    return question
 
 
 def _independence(table: ReleasedTable) -> dict[str, object]:

@@ -4,8 +4,9 @@ from fastapi import Depends, FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabulary.builder.api.answering import Answering
-from tabulary.builder.api.asking import Asked, asked_in_json, asked_in_query, json_only, refuse_unknown
+from tabulary.builder.api.answering import Answering, payer_of
+from tabulary.builder.api.answers import TableQuestion, accuracy_of
+from tabulary.builder.api.asking import json_only, question_in_json, question_in_query, refuse_unknown
 from tabulary.builder.api.describing import (
     BAD_BODY,
     NOT_ACCEPTABLE,
@@ -17,11 +18,11 @@ from tabulary.builder.api.describing import (
     FormatName,
     operation,
 )
-from tabulary.builder.api.formats import format_accepted, format_named
+from tabulary.builder.api.formats import AnswerFormat, format_accepted, format_named
 from tabulary.builder.api.models import Accuracy, AskedMargin, AskedTable, TableModel
 from tabulary.builder.service import Dataset
-from tabulary.core.privacy import describe_privacy
 from tabulary.release.exchange import document_bytes
+from tabulary.workflows.answering.questions import Question
 
 TABLE = ("by", "where", "keep", "estimate")
 MARGIN = ("by", "where", "keep")
@@ -49,9 +50,9 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         The numbers are exact and agree with those of every other table of the dataset.
         """
         dataset = answering.dataset(name)
-        asked = asked_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
+        question = question_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
         form = format_accepted(request.headers.get("accept", ""))
-        return await answering.table(request, dataset, asked, form)
+        return await table_response(answering, request, dataset, question, form)
 
     @app.get(
         "/api/datasets/{id}/tables.{format}",
@@ -70,8 +71,8 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         """Give a table in the format that the address names."""
         form = format_named(suffix)
         dataset = answering.dataset(name)
-        asked = asked_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
-        return await answering.table(request, dataset, asked, form)
+        question = question_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
+        return await table_response(answering, request, dataset, question, form)
 
     @app.post(
         "/api/datasets/{id}/tables",
@@ -90,9 +91,9 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         """Give a table, the same as for GET."""
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
-        asked = asked_in_json(dataset.answers.domain, body)
+        question = question_in_json(dataset.answers.domain, body)
         form = format_accepted(request.headers.get("accept", ""))
-        return await answering.table(request, dataset, asked, form)
+        return await table_response(answering, request, dataset, question, form)
 
     @app.post(
         "/api/datasets/{id}/tables.{format}",
@@ -114,8 +115,8 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         form = format_named(suffix)
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
-        asked = asked_in_json(dataset.answers.domain, body)
-        return await answering.table(request, dataset, asked, form)
+        question = question_in_json(dataset.answers.domain, body)
+        return await table_response(answering, request, dataset, question, form)
 
     @app.get(
         "/api/datasets/{id}/accuracy",
@@ -131,8 +132,8 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
     async def get_accuracy(request: Request, name: DatasetName) -> Response:
         """Tell the expected error of a table and what it would cost. Counts nobody and costs nothing."""
         dataset = answering.dataset(name)
-        asked = asked_in_query(dataset.answers.domain, request.query_params.multi_items(), known=MARGIN)
-        return await _accuracy(request, answering, dataset, asked)
+        question = question_in_query(dataset.answers.domain, request.query_params.multi_items(), known=MARGIN)
+        return await _accuracy(request, answering, dataset, question)
 
     @app.post(
         "/api/datasets/{id}/accuracy",
@@ -149,31 +150,28 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         """Tell the expected error of a table and what it would cost, the same as for GET."""
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
-        return await _accuracy(request, answering, dataset, asked_in_json(dataset.answers.domain, body))
+        return await _accuracy(request, answering, dataset, question_in_json(dataset.answers.domain, body))
 
 
-async def _accuracy(request: Request, answering: Answering, dataset: Dataset, asked: Asked) -> Response:
-    document = await answering.done(request, lambda: accuracy_of(dataset, asked))
+async def table_response(
+    answering: Answering,
+    request: Request,
+    dataset: Dataset,
+    question: Question,
+    form: AnswerFormat,
+    *,
+    payer: str | None = None,
+) -> Response:
+    """Return a table as the response to a request; `payer` is who pays, if that is known already."""
+    if payer is None:
+        payer = await payer_of(request, dataset)
+    asked = TableQuestion(dataset, question, form, payer, answering.service.signing_key)
+    return await answering.response(request, asked, vary=("Accept",))
+
+
+async def _accuracy(request: Request, answering: Answering, dataset: Dataset, question: Question) -> Response:
+    document = await answering.done(request, accuracy_of, dataset, question)
     # Not to be kept: the price of a question falls to nothing once somebody paid it.
     return Response(
         document_bytes(document), headers={"Cache-Control": "no-store"}, media_type="application/json"
     )
-
-
-def accuracy_of(dataset: Dataset, asked: Asked) -> dict[str, object]:
-    """Return the size of a table, its expected error and its price as plain data; refuse one that is not allowed."""
-    answers, question = dataset.answers, asked.question
-    margin = question.margin(answers.domain)
-    answers.universe.refuse(margin)
-    expected, price = answers.expected(margin), answers.price(margin)
-    return {
-        "dataset": dataset.name,
-        "version": answers.version,
-        "method": answers.method.value,
-        "question": question.describe(),
-        "table": list(margin),
-        "cells": question.cells(answers.domain),
-        "standard_error": None if expected is None else expected.standard_error,
-        "half_width_95": None if expected is None else expected.half_width,
-        "price": None if price is None else describe_privacy(price),
-    }

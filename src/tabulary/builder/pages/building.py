@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tabulary.builder.api.asking import Asked
-from tabulary.builder.api.tables import accuracy_of
+from tabulary.builder.api.answers import accuracy_of
 from tabulary.builder.pages.choices import Choices, Names
 from tabulary.builder.pages.words import (
     ACCURACY,
@@ -40,7 +39,7 @@ class Forecast:
         """Return the forecast of the table that was chosen. Counts nobody, and costs nothing."""
         method = dataset.answers.method
         try:
-            found: dict[str, Any] = accuracy_of(dataset, Asked(chosen.question(dataset.answers.domain)))
+            found: dict[str, Any] = accuracy_of(dataset, chosen.question(dataset.answers.domain))
         except (TableRefused, TooManyCells) as refusal:
             said = str(refusal)
             return cls(refusal=said[:1].upper() + said[1:])

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
-from tabulary.builder.api.asking import asked_in_query, refuse_unknown
+from tabulary.builder.api.asking import question_in_query, refuse_unknown
 from tabulary.builder.problems import Problem
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import InvalidWorkload, listed
@@ -74,8 +74,8 @@ class Choices:
     >>> chosen = Choices.of(domain, [("rows", "age"), ("where", "sex:F"), ("chart", "bars")])
     >>> chosen.url("census")
     '/datasets/census/table?rows=age&where=sex%3AF&chart=bars'
-    >>> chosen.question(domain)
-    Question(by=('age',), where=(('sex', 'F'),), keep=())
+    >>> chosen.question(domain).where
+    (('sex', 'F'),)
     >>> chosen.api_url("census", "csv")
     '/api/datasets/census/tables.csv?by=age&where=sex%3AF'
     """
@@ -109,14 +109,14 @@ class Choices:
             raise InvalidWorkload(
                 f"{both[0]!r} is to stand in the rows and in the columns. Choose one of them. Nothing was counted."
             )
-        asked = asked_in_query(
+        asked = question_in_query(
             domain,
             [
                 *(("by", a) for a in (*rows, *columns)),
                 *((name, value) for name in ("where", "keep") for value in given[name]),
             ],
             known=_TABLE,
-        ).question
+        )
         return cls(
             rows,
             columns,
@@ -138,7 +138,7 @@ class Choices:
 
     def question(self, domain: Domain) -> Question:
         """Return the question whose answer is shown."""
-        return Question.asked(domain, self.by, dict(self.where), dict(self.keep))
+        return Question.of(domain, self.by, dict(self.where), dict(self.keep))
 
     def place(self, attribute: str) -> str:
         """Return where a variable stands: rows, columns, filter, or nothing."""
@@ -219,7 +219,7 @@ class Choices:
         return replace(self, keep=tuple(pair for pair in self.keep if pair[0] != attribute))
 
     def untested(self) -> "Choices":
-        """Return the choices without a test: its verdict was about another table."""
+        """Return the choices without a test: its outcome was about another table."""
         return replace(self, test=None, first=(), second=())
 
     def _asked(self) -> list[tuple[str, str]]:
@@ -303,7 +303,7 @@ def _levels(domain: Domain, values: list[str], by: Margin) -> Levels:
 
 def _named(domain: Domain, values: list[str]) -> dict[str, str]:
     """Return the attributes and levels of values such as `sex:F`, read as the API reads them."""
-    return dict(asked_in_query(domain, [("where", value) for value in values], known=_TABLE).question.where)
+    return dict(question_in_query(domain, [("where", value) for value in values], known=_TABLE).where)
 
 
 def _one_of(kind: type[_Choice], name: str, values: list[str]) -> _Choice | None:

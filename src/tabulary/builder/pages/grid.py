@@ -50,7 +50,7 @@ def smaller_tables(answers: Answerer, choices: Choices) -> Smaller | None:
 
     def smaller(by: Margin) -> Published | None:
         kept = {a: levels for a, levels in choices.keep if a in by}
-        question = Question.asked(answers.domain, by, dict(choices.where), kept)
+        question = Question.of(answers.domain, by, dict(choices.where), kept)
         try:
             return question.cut(answers.answer(question.margin(answers.domain)).table)
         except TableRefused:

@@ -1,20 +1,34 @@
 """The addresses of pages: the datasets, the choice of variables, the table, and the files that pages load."""
 
+import json
+from collections.abc import Hashable
+from dataclasses import dataclass
+
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from tabulary.builder.api.answering import Answering, answer_to
-from tabulary.builder.api.asking import Asked, refuse_unknown
-from tabulary.builder.api.caching import Body
+from tabulary.builder.api.answering import Answering
+from tabulary.builder.api.answers import answer_to
+from tabulary.builder.api.asking import refuse_unknown
+from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.formats import format_named
-from tabulary.builder.api.hypotheses import verdict_on
+from tabulary.builder.api.hypotheses import HypothesisQuestion
+from tabulary.builder.api.tables import table_response
 from tabulary.builder.pages.building import Forecast, build_page, dataset_line
 from tabulary.builder.pages.choices import Choices, from_form, is_form
 from tabulary.builder.pages.rendering import MEDIA_TYPE, PAGE_POLICY, Site, html_response, static
 from tabulary.builder.pages.sessions import REFERRER_POLICY, SessionGate, SignedIn, form
-from tabulary.builder.pages.table_page import Asker, Verdict, ask_page, table_page, verdict_of
+from tabulary.builder.pages.table_page import (
+    NOT_TESTABLE,
+    Asker,
+    TestOutcome,
+    ask_page,
+    outcome_in_words,
+    table_page,
+    tested,
+)
 from tabulary.builder.problems import Problem
 from tabulary.builder.service import Dataset
 from tabulary.workflows.answering.answers import Method
@@ -56,9 +70,7 @@ class _Pages:
         if is_form(items):
             return RedirectResponse(from_form(domain, items).build_url(dataset.name), 303)
         chosen = Choices.of(domain, items)
-        content = await self._answering.done(
-            request, lambda: self._site.html("build.html.j2", **build_page(dataset, chosen))
-        )
+        content = await self._answering.done(request, self._build, dataset, chosen)
         return self._kept(request, Body.of(content, MEDIA_TYPE))
 
     async def table(self, request: Request) -> Response:
@@ -76,20 +88,16 @@ class _Pages:
         origin = str(request.base_url).rstrip("/")
         if dataset.answers.method is Method.interactive:
             return await self._paid_table(request, dataset, chosen, origin)
-        verdict = await self._verdict(request, dataset, chosen, None)
-        body = await self._answering.made(
-            request,
-            ("page", dataset.name, dataset.answers.version, chosen, origin),
-            lambda: Body.of(self._written(dataset, chosen, origin, verdict=verdict), MEDIA_TYPE),
-        )
-        return self._kept(request, body)
+        outcome = await self._outcome(request, dataset, chosen, None)
+        page = PageQuestion(self._site, dataset, chosen, origin, outcome=outcome)
+        return self._kept(request, await self._answering.body(request, page))
 
     async def pay(self, request: Request) -> Response:
         """Ask a question that costs, with the form of a page, and show the table."""
         dataset, chosen, analyst = await self._asked_by_analyst(request)
         await form(request, analyst.form_token)
-        asked = Asked(chosen.question(dataset.answers.domain))
-        await self._answering.done(request, lambda: answer_to(dataset, asked, analyst.payer))
+        question = chosen.question(dataset.answers.domain)
+        await self._answering.done(request, answer_to, dataset, question, analyst.payer)
         return RedirectResponse(chosen.url(dataset.name), 303)
 
     async def file(self, request: Request) -> Response:
@@ -103,7 +111,7 @@ class _Pages:
                 "not-paid",
                 "This table was not asked for yet, and looking spends nothing. Open its page first.",
             )
-        return await self._answering.table(request, dataset, Asked(question), written, payer=analyst.payer)
+        return await table_response(self._answering, request, dataset, question, written, payer=analyst.payer)
 
     async def _asked_by_analyst(self, request: Request) -> tuple[Dataset, Choices, SignedIn]:
         """Return what an analyst asks for, who may; refuse anyone else, and what is not to be paid for."""
@@ -121,21 +129,19 @@ class _Pages:
     async def _paid_table(self, request: Request, dataset: Dataset, chosen: Choices, origin: str) -> Response:
         # Refuses a total that is public, which the rules of the universe do not know.
         margin = chosen.question(dataset.answers.domain).margin(dataset.answers.domain)
-        await self._answering.done(request, lambda: dataset.answers.plan_of(margin))
+        await self._answering.done(request, dataset.answers.plan_of, margin)
         who = await self._sessions.signed_in(request)
         asker = None
         if who is not None and (payer := who.payer) is not None:
-            left = await self._answering.done(request, lambda: self._left(payer))
+            left = await self._answering.done(request, self._left, payer)
             asker = Asker(payer, left, who.form_token)
-        forecast = await self._answering.done(request, lambda: Forecast.of(dataset, chosen))
+        forecast = await self._answering.done(request, Forecast.of, dataset, chosen)
         # With a form that is sent; without one nobody need know where a reader comes from.
         headers = None if asker is None else REFERRER_POLICY
         if asker is not None and forecast.free:
-            verdict = await self._verdict(request, dataset, chosen, asker.account)
-            content = await self._answering.done(
-                request, lambda: self._written(dataset, chosen, origin, asker, verdict)
-            )
-            return html_response(content, headers=headers)
+            outcome = await self._outcome(request, dataset, chosen, asker.account)
+            shown = PageQuestion(self._site, dataset, chosen, origin, asker, outcome)
+            return html_response(await self._answering.done(request, shown.html), headers=headers)
         page = ask_page(dataset, chosen, forecast, origin, asker)
         return self._site.response("ask.html.j2", headers=headers, **page)
 
@@ -146,27 +152,59 @@ class _Pages:
         left = ledger.account(account).remaining()
         return "nothing" if left is None else str(left)
 
-    async def _verdict(
+    async def _outcome(
         self, request: Request, dataset: Dataset, chosen: Choices, payer: str | None
-    ) -> Verdict | None:
+    ) -> TestOutcome | None:
         """Return what a test on the page found: the one that the API gives, made where it makes it."""
-        return await verdict_of(
-            dataset,
-            chosen,
-            lambda asked, cells: verdict_on(self._answering, request, dataset, asked, cells, payer),
-        )
+        test = tested(dataset, chosen, payer)
+        if not isinstance(test, HypothesisQuestion):
+            return test
+        try:
+            body = await self._answering.body(request, test)
+        except NOT_TESTABLE as refusal:
+            return TestOutcome.refused(refusal)
+        return outcome_in_words(dataset, chosen, json.loads(body.content))
 
-    def _written(
-        self,
-        dataset: Dataset,
-        chosen: Choices,
-        origin: str,
-        asker: Asker | None = None,
-        verdict: Verdict | None = None,
-    ) -> bytes:
-        return self._site.html("table.html.j2", **table_page(dataset, chosen, origin, asker, verdict))
+    def _build(self, dataset: Dataset, chosen: Choices) -> bytes:
+        return self._site.html("build.html.j2", **build_page(dataset, chosen))
 
     def _kept(self, request: Request, body: Body) -> Response:
         response = body.response(request, cache_control=_ASKED_AGAIN, vary="")
         response.headers["Content-Security-Policy"] = PAGE_POLICY
         return response
+
+
+@dataclass(frozen=True, eq=False)
+class PageQuestion:
+    """The page of a table; `asker` is the analyst who signed in and pays, `outcome` what a test on the page found."""
+
+    site: Site
+    dataset: Dataset
+    chosen: Choices
+    origin: str
+    asker: Asker | None = None
+    outcome: TestOutcome | None = None
+
+    @property
+    def key(self) -> Hashable:
+        """What the body depends on: only pages that nobody pays for are kept."""
+        return "page", self.dataset.name, self.dataset.answers.version, self.chosen, self.origin
+
+    @property
+    def payer(self) -> str | None:
+        """The account that pays for the table."""
+        return None if self.asker is None else self.asker.account
+
+    @property
+    def is_test(self) -> bool:
+        """False: the test on the page was made before."""
+        return False
+
+    def html(self) -> bytes:
+        """Return the page. May count, may debit, may take seconds."""
+        page = table_page(self.dataset, self.chosen, self.origin, self.asker, self.outcome)
+        return self.site.html("table.html.j2", **page)
+
+    def body(self) -> Body:
+        """Return the page as a body."""
+        return Body.of(self.html(), MEDIA_TYPE)

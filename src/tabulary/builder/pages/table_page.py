@@ -1,18 +1,15 @@
 """What the page of a table is filled with: the table, and ways to change it, to take it along and to doubt it."""
 
-import json
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from tabulary.builder.api.answering import answer_to
-from tabulary.builder.api.asking import Asked
-from tabulary.builder.api.caching import Body
-from tabulary.builder.api.formats import FORMATS, Format
-from tabulary.builder.api.hypotheses import asked_test
+from tabulary.builder.api.answers import answer_to
+from tabulary.builder.api.formats import FORMATS, AnswerFormat
+from tabulary.builder.api.hypotheses import HypothesisQuestion
 from tabulary.builder.api.models import AskedTest
 from tabulary.builder.pages.building import Forecast, filter_name
 from tabulary.builder.pages.charts import bars_svg, heat_map_svg
@@ -23,8 +20,8 @@ from tabulary.builder.pages.sessions import SIGN_OUT, sign_in_url
 from tabulary.builder.pages.words import (
     SUMMARY,
     cell_name,
-    difference_verdict,
-    independence_verdict,
+    difference_sentences,
+    independence_sentences,
     level_name,
     size_sentence,
     variable_name,
@@ -47,13 +44,23 @@ MANY = 2_000
 """Past so many cells the page is written plainer: each element in a cell costs a browser as much as the cell."""
 
 
+NOT_TESTABLE = (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells)
+"""The refusals of a test that a page shows beside the table."""
+
+
 @dataclass(frozen=True)
-class Verdict:
+class TestOutcome:
     """What a test on the page found: a sentence as the answer, what it rests on, and what was assumed."""
 
     answer: str
     basis: str = ""
     assumed: tuple[str, ...] = ()
+
+    @classmethod
+    def refused(cls, refusal: Exception) -> "TestOutcome":
+        """Return why a test cannot be made. The table is shown all the same."""
+        said = str(refusal)
+        return cls(said[:1].upper() + said[1:])
 
 
 @dataclass(frozen=True)
@@ -94,15 +101,15 @@ def table_page(
     chosen: Choices,
     origin: str,
     asker: Asker | None = None,
-    verdict: Verdict | None = None,
+    outcome: TestOutcome | None = None,
 ) -> dict[str, Any]:
     """Return what the page of a table is filled with; may count, may debit, may take seconds.
 
-    `asker` is the analyst who signed in and pays; None where nothing is paid. `verdict` is what a test found, None if
+    `asker` is the analyst who signed in and pays; None where nothing is paid. `outcome` is what a test found, None if
     none was asked for.
     """
     payer = None if asker is None else asker.account
-    answer = answer_to(dataset, Asked(chosen.question(dataset.answers.domain)), payer)
+    answer = answer_to(dataset, chosen.question(dataset.answers.domain), payer)
     smaller = smaller_tables(dataset.answers, chosen)
     view = TableView.of(answer, chosen, dataset.variables, smaller=smaller)
     return {
@@ -112,7 +119,7 @@ def table_page(
         "many": answer.table.counts.size > MANY,
         "chart": _drawn(chosen.chart, view),
         "promise": answer.promise,
-        "verdict": verdict,
+        "outcome": outcome,
         "may_test": answer.plan is not None and bool(chosen.by),
         "may_test_independence": len(chosen.by) == 2,
         "cells": [
@@ -206,7 +213,7 @@ def _downloads(dataset: Dataset, chosen: Choices) -> list[tuple[str, str]]:
     return [(form.title, address(dataset.name, form.name)) for form in forms if _can_write(form, cells)]
 
 
-def _can_write(form: Format, cells: int) -> bool:
+def _can_write(form: AnswerFormat, cells: int) -> bool:
     try:
         form.refuse(cells)
     except TooManyCells:
@@ -252,34 +259,30 @@ def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[
     ]
 
 
-Tested = Callable[[Asked, list[dict[str, str]]], Awaitable[Body]]
-"""Makes a test of a table: on the difference of two cells, or on independence without any."""
-
-
-async def verdict_of(dataset: Dataset, chosen: Choices, tested: Tested) -> Verdict | None:
-    """Return what a test found, None if none was asked for. What cannot be tested is said, and the table is shown."""
+def tested(dataset: Dataset, chosen: Choices, payer: str | None) -> HypothesisQuestion | TestOutcome | None:
+    """Return the test that was chosen: None if none was, and the reason if it cannot be made."""
     if chosen.test is None:
         return None
     if chosen.test is Hypothesis.difference and chosen.first == chosen.second:
-        return Verdict("Choose two cells that are not the same.")
-    cells = [dict(chosen.first), dict(chosen.second)] if chosen.test is Hypothesis.difference else []
-    body = AskedTest(
-        test=chosen.test.value, by=list(chosen.by), where=dict(chosen.where), cells=cells or None
-    )
+        return TestOutcome("Choose two cells that are not the same.")
+    cells = [dict(chosen.first), dict(chosen.second)] if chosen.test is Hypothesis.difference else None
+    body = AskedTest(test=chosen.test.value, by=list(chosen.by), where=dict(chosen.where), cells=cells)
     try:
-        asked = asked_test(dataset.answers.domain, body)
-        found: dict[str, Any] = json.loads((await tested(asked, cells)).content)
-    except (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells) as refusal:
-        said = str(refusal)
-        return Verdict(said[:1].upper() + said[1:])
+        return HypothesisQuestion.of(dataset, body, payer)
+    except NOT_TESTABLE as refusal:
+        return TestOutcome.refused(refusal)
+
+
+def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]) -> TestOutcome:
+    """Return what the API says of a test, in sentences."""
     if chosen.test is Hypothesis.difference:
         named = [_quoted(dataset, cell, chosen.names) for cell in (chosen.first, chosen.second)]
-        answer, basis = difference_verdict(found, *named)
+        answer, basis = difference_sentences(found, *named)
     else:
-        answer, basis = independence_verdict(
+        answer, basis = independence_sentences(
             found, *(variable_name(dataset, a, chosen.names) for a in chosen.by)
         )
-    return Verdict(answer, basis, tuple(f"{each[:1].upper()}{each[1:]}." for each in found["assumed"]))
+    return TestOutcome(answer, basis, tuple(f"{each[:1].upper()}{each[1:]}." for each in found["assumed"]))
 
 
 def _quoted(dataset: Dataset, cell: Levels, names: Names) -> str:

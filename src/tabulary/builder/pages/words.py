@@ -87,11 +87,11 @@ def chance(p_value: float) -> str:
     return f"p = {p_value:.2g}" if p_value >= 0.1 else f"p = {p_value:.3f}"
 
 
-def difference_verdict(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
+def difference_sentences(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
     """Return what the difference of two cells is, and whether it is real.
 
     >>> found = {"estimate": 20.0, "lower_95": -15.0, "upper_95": 55.0, "p_value": 0.26}
-    >>> for sentence in difference_verdict(found, "women", "men"):
+    >>> for sentence in difference_sentences(found, "women", "men"):
     ...     print(sentence)
     Cannot be told: noise alone may have made this difference (p = 0.26).
     women minus men is 20; the true difference is between −15 and 55, 19 times out of 20.
@@ -108,11 +108,11 @@ def difference_verdict(found: Mapping[str, Any], first: str, second: str) -> tup
     return f"Cannot be told: noise alone may have made this difference ({p}).", size
 
 
-def independence_verdict(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
+def independence_sentences(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
     """Return whether two variables depend on each other, and what that rests on.
 
     >>> found = {"statistic": 3.2, "degrees_of_freedom": 2, "p_value": 0.2}
-    >>> print(independence_verdict(found, "Sex", "Age")[0])
+    >>> print(independence_sentences(found, "Sex", "Age")[0])
     Cannot be told: chance and noise together may have made what connects Sex and Age here (p = 0.2).
     """
     basis = (

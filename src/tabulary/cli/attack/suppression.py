@@ -13,14 +13,14 @@ from tabulary.cli.console import output, print_points, progress_bar
 from tabulary.cli.new_file import check_new, write_new
 from tabulary.cli.suppressed_tables import cells_only, print_suppressed, published
 from tabulary.errors import InvalidArgument
-from tabulary.suppress.pages.grid import TOTAL, Entry
+from tabulary.suppress.pages.table_layout import TOTAL, LayoutEntry
 
 if TYPE_CHECKING:
-    from tabulary.suppress.attacks.findings import Findings
-    from tabulary.suppress.attacks.posteriors import Beliefs
-    from tabulary.suppress.attacks.primary_sets import PrimarySets
+    from tabulary.attacks.suppression.findings import AttackFindings
+    from tabulary.attacks.suppression.posteriors import Beliefs
+    from tabulary.attacks.suppression.primary_sets import PrimarySets
+    from tabulary.core.suppressed_table import SuppressedTable
     from tabulary.suppress.pages.files import PublicTable
-    from tabulary.suppress.table import SuppressedTable
 
 _MOST_SETS = 10
 
@@ -65,7 +65,7 @@ def suppression(
     or: tabulary attack suppression census-2025 census-2026.csv --parts ages.toml
     """
     # The solver takes a moment to load.
-    from tabulary.suppress.attacks.attack import attack
+    from tabulary.attacks.suppression.attack import attack
     from tabulary.suppress.classical_method.rules import Threshold
     from tabulary.suppress.pages.files import read_table
 
@@ -85,7 +85,7 @@ def suppression(
         )
     _print(found, names)
     if path is not None:
-        from tabulary.suppress.pages.page import attack_html
+        from tabulary.suppress.pages.attack_page import attack_html
 
         write_new(path, attack_html(found, names).encode())
         output.print(f"\nWrote {path}", markup=False, soft_wrap=True)
@@ -129,7 +129,7 @@ def _has_all_sums(table: "SuppressedTable") -> bool:
     return all(values is not None and not np.isnan(values).any() for values in sums)
 
 
-def _print(found: "Findings", names: Sequence[str]) -> None:
+def _print(found: "AttackFindings", names: Sequence[str]) -> None:
     for number, (table, name) in enumerate(zip(found.tables, names, strict=True)):
         shown = {
             (interval.place.attributes, interval.place.index): interval.tightest
@@ -137,7 +137,7 @@ def _print(found: "Findings", names: Sequence[str]) -> None:
             if interval.place.table == number
         }
 
-        def show(entry: Entry, shown: Mapping[Any, tuple[float, float]] = shown) -> Text:
+        def show(entry: LayoutEntry, shown: Mapping[Any, tuple[float, float]] = shown) -> Text:
             ends = shown.get((entry.margin, entry.index))
             if ends is None:
                 return published(entry)
@@ -159,13 +159,13 @@ def _print(found: "Findings", names: Sequence[str]) -> None:
 
 
 def _ends(ends: tuple[float, float]) -> str:
-    from tabulary.suppress.pages.views import show_range
+    from tabulary.suppress.pages.table_views import show_range
 
     return show_range(ends)
 
 
-def _certain(found: "Findings", names: Sequence[str]) -> Iterator[str]:
-    from tabulary.suppress.pages.page import certain_words
+def _certain(found: "AttackFindings", names: Sequence[str]) -> Iterator[str]:
+    from tabulary.suppress.pages.attack_page import certain_words
 
     because = {"published": "", "follows": ", which follows", "rule": ", which the rule gives away"}
     for people in found.certain:
@@ -173,9 +173,9 @@ def _certain(found: "Findings", names: Sequence[str]) -> Iterator[str]:
         yield f"{where}{people.place}: {certain_words(people)}{because[people.reason]}."
 
 
-def _print_sets(found: "Findings", sets: "PrimarySets", name: str) -> None:
-    from tabulary.suppress.pages.page import rule_words, sensitive_words
-    from tabulary.suppress.pages.views import show_percent
+def _print_sets(found: "AttackFindings", sets: "PrimarySets", name: str) -> None:
+    from tabulary.suppress.pages.attack_page import rule_words, sensitive_words
+    from tabulary.suppress.pages.table_views import show_percent
 
     table = found.tables[sets.table]
     minimal = ", and as few cells as possible were suppressed" if sets.minimal else ""
@@ -202,10 +202,10 @@ def _print_sets(found: "Findings", sets: "PrimarySets", name: str) -> None:
     print_points(f"{name}: if {rule_words(sets)}{minimal}, the sensitive cells are", lines)
 
 
-def _print_beliefs(found: "Findings", beliefs: "Beliefs", name: str) -> None:
+def _print_beliefs(found: "AttackFindings", beliefs: "Beliefs", name: str) -> None:
     table = found.tables[beliefs.table]
 
-    def show(entry: Entry) -> Text:
+    def show(entry: LayoutEntry) -> Text:
         before, after = beliefs.prior[entry.index], beliefs.posterior[entry.index]
         return Text(f"{before:.2f} → {after:.2f}")
 

@@ -69,7 +69,7 @@ def _theorems(found: "Advice") -> Iterator[str]:
     )
 
     people, epsilon, delta = found.people, found.epsilon, found.delta
-    everyone = people.crowd(tuple((0, levels) for levels in people.shape))
+    everyone = people.count_law(tuple((0, levels) for levels in people.shape))
     # A cell without people publishes nothing about anyone.
     cells = people.in_cells[people.in_cells > 0]
     if not cells.size:

@@ -29,7 +29,7 @@ from tabulary.cli.suppressed_tables import cells_only, new_folder, print_suppres
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument
-from tabulary.suppress.pages.grid import Entry
+from tabulary.suppress.pages.table_layout import LayoutEntry
 
 if TYPE_CHECKING:
     from tabulary.suppress.classical_method.classical import Suppression
@@ -227,7 +227,7 @@ def _pair(text: str) -> tuple[int, float]:
 def _print_statuses(made: "Suppression") -> None:
     output.print("\nFor the custodian only, and in no file:", style="bold")
 
-    def shown(entry: Entry) -> Text:
+    def shown(entry: LayoutEntry) -> Text:
         status = str(made.status[entry.index])
         return Text(status, style="bold" if status in "ux" else "dim")
 

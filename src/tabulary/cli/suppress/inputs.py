@@ -12,8 +12,8 @@ from tabulary.cli.options import assigned, given_options, option_name
 from tabulary.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from tabulary.suppress.samplers.people import People
-    from tabulary.workflows.suppressing import Groups, Source
+    from tabulary.table_samplers.people import People
+    from tabulary.workflows.suppressing import Groups, TableFile
 
 NOTHING_DONE = "Nothing was read, nothing was released."
 # The options that describe a file, which a published dataset does not have.
@@ -87,12 +87,12 @@ class TableInput:
                 f"--private needs --persons. In a file with one row per cell use --count. {NOTHING_DONE}"
             )
 
-    def source(self) -> "Source":
+    def source(self) -> "TableFile":
         """Return the file and its attributes."""
-        from tabulary.workflows.suppressing import Source
+        from tabulary.workflows.suppressing import TableFile
 
         assert self.file is not None, "a dataset has no source, and --value is refused beside one"
-        return Source(self.file, self.by, self.levels)
+        return TableFile(self.file, self.by, self.levels)
 
     def groups(self, *, private: bool, probability: str | None = None) -> "Groups":
         """Return the people in groups. The private values are read only if `private`."""
@@ -160,7 +160,7 @@ class PriorInput:
 
     def people(self, groups: "Groups") -> "People":
         """Return the people of the groups with their prior."""
-        from tabulary.suppress.samplers.people import People
+        from tabulary.table_samplers.people import People
         from tabulary.workflows.suppressing import fitted_prior
 
         assert groups.people is not None, "groups are read with their people"

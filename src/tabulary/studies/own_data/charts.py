@@ -9,7 +9,7 @@ import altair as alt
 
 from tabulary.core.workload import show_margin
 from tabulary.release.drawing import INK, SOFT, inline
-from tabulary.studies.curves import Axis, Curve, curves, lowest
+from tabulary.studies.curve_panels import Axis, Curve, curves, lowest
 from tabulary.studies.own_data.findings import SHARE_BAND, Band, Findings, band_words
 from tabulary.studies.own_data.grid import Series, amount, show_amount, symbol
 from tabulary.studies.own_data.study import PlanStudy

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.progress import Progress
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.core.table import Table
 from tabulary.errors import CannotProtect, InvalidArgument, InvalidTable, NotCertified, listed
 from tabulary.suppress.classical_method.contributions import Contributions
-from tabulary.suppress.classical_method.frame import Frame
-from tabulary.suppress.classical_method.problem import Problem
-from tabulary.suppress.classical_method.rules import Levels, Mask, Rule, primary
-from tabulary.suppress.table import SuppressedTable
+from tabulary.suppress.classical_method.rules import Mask, ProtectionLevels, Rule, primary
+from tabulary.suppress.classical_method.suppression_problem import SuppressionProblem
+from tabulary.suppress.classical_method.table_with_sums import TableWithSums
 
 Statuses = NDArray[np.str_]
 
@@ -37,7 +37,7 @@ class Protection:
 
     lower: Floats
     upper: Floats
-    required: Levels
+    required: ProtectionLevels
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of shape {' × '.join(map(str, self.lower.shape))}>"
@@ -60,9 +60,9 @@ class Suppression:
     lower_bound: float
     optimal: bool
     method: str
-    _frame: Frame
+    _frame: TableWithSums
     _values: Floats
-    _problem: Problem
+    _problem: SuppressionProblem
     _pattern: Mask
 
     @property
@@ -73,7 +73,7 @@ class Suppression:
     @cached_property
     def protection(self) -> Protection:
         """The attacker's interval of every cell of the table, from two linear programs for each suppressed one."""
-        from tabulary.suppress.classical_method.protection import deviations
+        from tabulary.suppress.classical_method.linear_attacker import deviations
 
         down, up = deviations(self._problem, self._pattern)
         # The cells of the table itself deviate with the sign they count with.
@@ -81,7 +81,7 @@ class Suppression:
         return Protection(
             self._values - down[inside],
             self._values + up[inside],
-            Levels(levels.lower[inside], levels.upper[inside], levels.width[inside]),
+            ProtectionLevels(levels.lower[inside], levels.upper[inside], levels.width[inside]),
         )
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ def classical(
     *,
     contributions: Contributions | None = None,
     cost: Literal["cells", "counts"] | ArrayLike = "cells",
-    protection: Levels | None = None,
+    protection: ProtectionLevels | None = None,
     people: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     never: ArrayLike | None = None,
@@ -115,7 +115,7 @@ def classical(
         contributions: who adds what to each cell, for `Dominance` and `PPercent`.
         cost: what is kept small: the number of suppressed "cells", their "counts" or amounts, or a cost for each cell.
         protection: levels in place of those of the rules.
-        people: how many stand in each cell, if that is public: no count is above it. Published with the table.
+        people: how many stand in each cell, if that is public: no count is above it. PublishedTables with the table.
         bounds: least and largest values that an attacker holds possible beforehand; 0 and any, unless given.
         never: which cells must be published.
         margins: "publish" every sum over any attributes; or "suppress" sums as well: rules and costs hold for them too.
@@ -144,7 +144,7 @@ def classical(
     ([0.0, 5.0], [18.0, 23.0])
     """
     _check_options(cost, margins, method, time_limit)
-    frame = Frame(table.domain, sums=margins == "suppress")
+    frame = TableWithSums(table.domain, sums=margins == "suppress")
     values = _values(table)
     numbers = _people(people, values)
     sensitive, levels = _sensitive(frame, values, rules, contributions, protection)
@@ -157,7 +157,7 @@ def classical(
     problem = _problem(frame, values, _bounds(frame, values, bounds, numbers), sensitive, kept, levels, cost)
     found = _pattern(problem, frame, method, time_limit, progress)
     # Loads a solver.
-    from tabulary.suppress.classical_method.protection import unmet
+    from tabulary.suppress.classical_method.linear_attacker import unmet
 
     if unmet(problem, found.pattern):
         raise NotCertified(
@@ -196,16 +196,16 @@ class _Found:
 
 
 def _pattern(
-    problem: Problem,
-    frame: Frame,
+    problem: SuppressionProblem,
+    frame: TableWithSums,
     method: str,
     time_limit: float | None,
     progress: Progress | None,
 ) -> _Found:
     # Load a solver, and perhaps a compiler.
     from tabulary.suppress.classical_method.cutting_planes import cheapest_pattern
+    from tabulary.suppress.classical_method.deviation_routes import routes_of
     from tabulary.suppress.classical_method.heuristic import heuristic, unprotectable
-    from tabulary.suppress.classical_method.routes import routes_of
 
     least = problem.price(problem.primary)
     if not problem.targets:
@@ -236,23 +236,23 @@ def _pattern(
 
 
 def _problem(
-    frame: Frame,
+    frame: TableWithSums,
     values: Floats,
     bounds: tuple[Floats, Floats],
     sensitive: Mask,
     kept: Mask,
-    levels: Levels,
+    levels: ProtectionLevels,
     cost: str | ArrayLike,
-) -> Problem:
+) -> SuppressionProblem:
     framed, (low, high) = frame.of(values), bounds
     plain = frame.signs > 0
-    return Problem(
+    return SuppressionProblem(
         rise=np.where(plain, high - framed, framed - low),
         fall=np.where(plain, framed - low, high - framed),
         cost=_cost(frame, values, cost),
         primary=sensitive,
         kept=kept,
-        levels=Levels(
+        levels=ProtectionLevels(
             np.where(plain, levels.lower, levels.upper),
             np.where(plain, levels.upper, levels.lower),
             levels.width,
@@ -261,12 +261,12 @@ def _problem(
 
 
 def _sensitive(
-    frame: Frame,
+    frame: TableWithSums,
     values: Floats,
     rules: Rule | Sequence[Rule],
     contributions: Contributions | None,
-    protection: Levels | None,
-) -> tuple[Mask, Levels]:
+    protection: ProtectionLevels | None,
+) -> tuple[Mask, ProtectionLevels]:
     if contributions is not None:
         if contributions.shape != values.shape:
             raise InvalidTable(
@@ -279,14 +279,14 @@ def _sensitive(
     cells &= ~_impossible(frame)
     if protection is not None:
         flat = all(np.ndim(level) == 0 for level in (protection.lower, protection.upper, protection.width))
-        # Levels for each cell are those of the table's own; sums keep the levels of the rules.
+        # ProtectionLevels for each cell are those of the table's own; sums keep the levels of the rules.
         given = protection.stretched(frame.shape if flat else values.shape)
         levels = given if given.lower.shape == frame.shape else levels.replaced(frame.cells, given)
     return cells, levels.of(cells)
 
 
 def _published(
-    frame: Frame, table: Table, pattern: Mask, people: NDArray[np.int64] | None
+    frame: TableWithSums, table: Table, pattern: Mask, people: NDArray[np.int64] | None
 ) -> SuppressedTable:
     sums = {}
     for margin, part in frame.margins.items():
@@ -320,7 +320,7 @@ def _people(people: ArrayLike | None, values: Floats) -> NDArray[np.int64] | Non
 
 
 def _bounds(
-    frame: Frame,
+    frame: TableWithSums,
     values: Floats,
     bounds: tuple[ArrayLike, ArrayLike] | None,
     people: NDArray[np.int64] | None,
@@ -344,7 +344,7 @@ def _bounds(
     return frame.of(np.where(impossible, 0.0, low)), frame.of(np.where(impossible, 0.0, high))
 
 
-def _cost(frame: Frame, values: Floats, cost: str | ArrayLike) -> Floats:
+def _cost(frame: TableWithSums, values: Floats, cost: str | ArrayLike) -> Floats:
     if isinstance(cost, str):
         return np.ones(frame.shape) if cost == "cells" else frame.of(values)
     try:
@@ -368,11 +368,11 @@ def _mask(cells: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
     return marks
 
 
-def _impossible(frame: Frame) -> Mask:
+def _impossible(frame: TableWithSums) -> Mask:
     return frame.marked(frame.domain.impossible(frame.domain.attributes))
 
 
-def _names(frame: Frame, cells: Mask) -> str:
+def _names(frame: TableWithSums, cells: Mask) -> str:
     return listed(frame.named(int(cell)) for cell in np.flatnonzero(cells))
 
 

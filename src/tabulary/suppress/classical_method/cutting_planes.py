@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.errors import NotCertified
-from tabulary.suppress.classical_method.heuristic import Draft, heuristic
-from tabulary.suppress.classical_method.problem import Problem, Target
-from tabulary.suppress.classical_method.protection import simplex
-from tabulary.suppress.classical_method.routes import Routes
+from tabulary.suppress.classical_method.deviation_routes import DeviationRoutes
+from tabulary.suppress.classical_method.heuristic import PatternDraft, heuristic
+from tabulary.suppress.classical_method.linear_attacker import simplex
 from tabulary.suppress.classical_method.rules import Mask
+from tabulary.suppress.classical_method.suppression_problem import ProtectionTarget, SuppressionProblem
 
 Decisions = tuple[tuple[int, bool], ...]
 Places = NDArray[np.int32]
@@ -54,7 +54,7 @@ _EVERY = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Cheapest:
+class CheapestPattern:
     """A pattern, what it costs, and what every pattern costs at least; they are equal if it is `optimal`."""
 
     pattern: Mask
@@ -65,8 +65,12 @@ class Cheapest:
 
 
 def cheapest_pattern(
-    problem: Problem, routes: Routes, *, time_limit: float | None = None, progress: Progress | None = None
-) -> Cheapest:
+    problem: SuppressionProblem,
+    routes: DeviationRoutes,
+    *,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> CheapestPattern:
     """Return the cheapest pattern of a two-way table that meets every target, or the best before the time was up.
 
     Some pattern must meet them all. Raises `NotCertified` if the solver ends with neither an optimum nor a proof that
@@ -79,7 +83,11 @@ class _Search:
     """The best pattern so far, the branches still to be looked at, and the linear program that they share."""
 
     def __init__(
-        self, problem: Problem, routes: Routes, time_limit: float | None, progress: Progress | None
+        self,
+        problem: SuppressionProblem,
+        routes: DeviationRoutes,
+        time_limit: float | None,
+        progress: Progress | None,
     ) -> None:
         self._problem, self._routes, self._progress = problem, routes, progress
         self._deadline = np.inf if time_limit is None else time.monotonic() + time_limit
@@ -90,7 +98,7 @@ class _Search:
         self._cost = np.inf
         self._root: _Point | None = None
 
-    def run(self) -> Cheapest:
+    def run(self) -> CheapestPattern:
         """Return the cheapest pattern."""
         branches = 0
         heap: list[_Node] = []
@@ -195,17 +203,19 @@ class _Search:
     def _scale(self) -> float:
         return max(1.0, self._cost if np.isfinite(self._cost) else 1.0) if self._step == 0 else 1.0
 
-    def _result(self, waiting: list[float], branches: int) -> Cheapest:
+    def _result(self, waiting: list[float], branches: int) -> CheapestPattern:
         if self._best is None:
             raise NotCertified(
                 "the search for the cheapest pattern ended without one. Nothing was published."
             )
         # What costs nothing is published again all the same where it can be.
-        draft = Draft(self._problem, self._routes, pattern=self._best)
+        draft = PatternDraft(self._problem, self._routes, pattern=self._best)
         draft.complete(np.full(self._problem.shape, np.inf))
         draft.prune(self._problem.cost)
         bound = min((self._rounded(value) for value in waiting), default=np.inf)
-        return Cheapest(draft.pattern, draft.cost, min(bound, draft.cost), bound >= draft.cost, branches)
+        return CheapestPattern(
+            draft.pattern, draft.cost, min(bound, draft.cost), bound >= draft.cost, branches
+        )
 
 
 @dataclass(frozen=True, order=True)
@@ -253,7 +263,7 @@ class _Gains:
 class _Relaxation:
     """The linear program of the cuts that have been of use lately, in HiGHS."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SuppressionProblem) -> None:
         self._primary = problem.primary.reshape(-1)
         # In the order of the rows: those in the program, then those that wait to be added.
         self._rows: dict[bytes, tuple[Places, Floats]] = {}
@@ -336,7 +346,9 @@ class _Relaxation:
         self._most = int(1.2 * self._most)
 
 
-def capacity_cuts(problem: Problem, share: Floats, target: Target) -> Iterator[tuple[Floats, float]]:
+def capacity_cuts(
+    problem: SuppressionProblem, share: Floats, target: ProtectionTarget
+) -> Iterator[tuple[Floats, float]]:
     """Yield the weights and right-hand sides of cuts that a target needs and that a solution violates.
 
     They are narrowest cuts of the attacker's network, the ones nearest to either end of it. A target that may be met on

@@ -12,27 +12,29 @@ import numpy as np
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.errors import CannotProtect
-from tabulary.suppress.classical_method.problem import Problem, Target
-from tabulary.suppress.classical_method.routes import Cells, Routes
+from tabulary.suppress.classical_method.deviation_routes import Cells, DeviationRoutes
 from tabulary.suppress.classical_method.rules import Mask
+from tabulary.suppress.classical_method.suppression_problem import ProtectionTarget, SuppressionProblem
 
 # Of a target: what is missing to it by rounding.
 _ROUNDING = 1e-7
 
 
-class Draft:
+class PatternDraft:
     """A pattern in the making, with the cells that each target leans on: publishing any other cell leaves it met."""
 
-    def __init__(self, problem: Problem, routes: Routes, *, pattern: Mask | None = None) -> None:
+    def __init__(
+        self, problem: SuppressionProblem, routes: DeviationRoutes, *, pattern: Mask | None = None
+    ) -> None:
         self.problem, self.routes = problem, routes
         self.pattern = (problem.primary if pattern is None else pattern).copy()
-        self._leans: dict[Target, frozenset[int]] = {}
+        self._leans: dict[ProtectionTarget, frozenset[int]] = {}
         # A cell that costs nothing is not used for nothing either, or ways would wander.
         self._hop = 1e-6 * max(1.0, float(problem.cost.mean()))
 
-    def copy(self) -> "Draft":
+    def copy(self) -> "PatternDraft":
         """Return the same draft, to be changed."""
-        twin = Draft(self.problem, self.routes, pattern=self.pattern)
+        twin = PatternDraft(self.problem, self.routes, pattern=self.pattern)
         twin._leans = dict(self._leans)
         return twin
 
@@ -59,7 +61,7 @@ class Draft:
             if progress is not None:
                 progress("publishing cells again", number + 1, order.size)
 
-    def without(self, cell: int, weight: Floats) -> "Draft":
+    def without(self, cell: int, weight: Floats) -> "PatternDraft":
         """Return a complete draft that does not use one of the secondary cells."""
         forbidden = weight.copy()
         forbidden.reshape(-1)[cell] = np.inf
@@ -72,7 +74,7 @@ class Draft:
 
     def _publish(self, cell: int) -> bool:
         self.pattern.reshape(-1)[cell] = False
-        changed: dict[Target, frozenset[int]] = {}
+        changed: dict[ProtectionTarget, frozenset[int]] = {}
         for target in self.problem.targets:
             if cell not in self._leans[target]:
                 continue
@@ -85,7 +87,7 @@ class Draft:
         self._leans |= changed
         return True
 
-    def _serve(self, target: Target, weight: Floats) -> None:
+    def _serve(self, target: ProtectionTarget, weight: Floats) -> None:
         up, through_up = self._reach(target, up=True)
         down, through_down = self._reach(target, up=False)
         if _enough(up + down, target):
@@ -110,7 +112,7 @@ class Draft:
         self.pattern.reshape(-1)[cells] = True
         self._leans[target] = frozenset(cells.tolist())
 
-    def _way(self, target: Target, weight: Floats, up: float, down: float) -> Cells | None:
+    def _way(self, target: ProtectionTarget, weight: Floats, up: float, down: float) -> Cells | None:
         """Return the cells through which a target reaches so far up and so far down, or None."""
         found: list[Cells] = []
         if not _enough(max(up, 0.0) + max(down, 0.0), target):
@@ -124,7 +126,9 @@ class Draft:
                 found.append(cells)
         return np.unique(np.concatenate(found))
 
-    def _reach(self, target: Target, *, up: bool, pattern: Mask | None = None) -> tuple[float, Cells]:
+    def _reach(
+        self, target: ProtectionTarget, *, up: bool, pattern: Mask | None = None
+    ) -> tuple[float, Cells]:
         level = target.up if up else target.down
         if level <= 0:
             return 0.0, np.zeros(0, dtype=np.int64)
@@ -132,7 +136,7 @@ class Draft:
         reached, cells = self.routes.reach(given, target.cell, up=up, level=level)
         return reached, cells
 
-    def _farthest(self, target: Target, weight: Floats, *, up: bool) -> float:
+    def _farthest(self, target: ProtectionTarget, weight: Floats, *, up: bool) -> float:
         usable = np.isfinite(self._free(weight))
         return self._reach(target, up=up, pattern=usable)[0]
 
@@ -142,8 +146,8 @@ class Draft:
 
 
 def heuristic(
-    problem: Problem,
-    routes: Routes,
+    problem: SuppressionProblem,
+    routes: DeviationRoutes,
     *,
     guide: Floats | None = None,
     start: Mask | None = None,
@@ -158,7 +162,7 @@ def heuristic(
     """
     base = problem.cost
     weight = base if guide is None else base * (1 - guide)
-    draft = Draft(problem, routes, pattern=None if start is None else problem.primary | start)
+    draft = PatternDraft(problem, routes, pattern=None if start is None else problem.primary | start)
     draft.complete(weight, progress=progress)
     draft.prune(base, progress=progress)
     improved = swaps
@@ -179,10 +183,10 @@ def heuristic(
     return draft.pattern
 
 
-def unprotectable(problem: Problem, routes: Routes) -> list[int]:
+def unprotectable(problem: SuppressionProblem, routes: DeviationRoutes) -> list[int]:
     """Return the sensitive cells that stay unprotected even if everything that may be suppressed is."""
     found = set(problem.hopeless)
-    everything = Draft(problem, routes, pattern=~problem.kept | problem.primary)
+    everything = PatternDraft(problem, routes, pattern=~problem.kept | problem.primary)
     for target in problem.targets:
         if target.cell not in found:
             up, _ = everything._reach(target, up=True)
@@ -192,5 +196,5 @@ def unprotectable(problem: Problem, routes: Routes) -> list[int]:
     return sorted(found)
 
 
-def _enough(reached: float, target: Target) -> bool:
+def _enough(reached: float, target: ProtectionTarget) -> bool:
     return reached >= target.total * (1 - _ROUNDING)

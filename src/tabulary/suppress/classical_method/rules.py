@@ -19,13 +19,13 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Levels:
+class ProtectionLevels:
     """Protection levels: how far an attacker's interval for a sensitive cell must reach.
 
     Fischetti & Salazar (2000): it holds value - `lower` and value + `upper`, and is at least `width` wide. In the
     field they are LPL, UPL and the sliding level SPL. One number for every cell, or an array.
 
-    >>> Levels(upper=[3, 0]).joined(Levels(upper=1, width=8)).upper.tolist()
+    >>> ProtectionLevels(upper=[3, 0]).joined(ProtectionLevels(upper=1, width=8)).upper.tolist()
     [3.0, 1.0]
     """
 
@@ -50,27 +50,27 @@ class Levels:
         # A level may follow from a count.
         return f"<{type(self).__name__}>"
 
-    def stretched(self, shape: tuple[int, ...]) -> "Levels":
+    def stretched(self, shape: tuple[int, ...]) -> "ProtectionLevels":
         """Return the levels of every cell of a table."""
         try:
-            return Levels(*(np.broadcast_to(level, shape) for level in self._all))
+            return ProtectionLevels(*(np.broadcast_to(level, shape) for level in self._all))
         except ValueError:
             raise InvalidArgument(f"the protection levels do not fit a table of shape {shape}.") from None
 
-    def joined(self, other: "Levels") -> "Levels":
+    def joined(self, other: "ProtectionLevels") -> "ProtectionLevels":
         """Return levels that are met only where both are."""
-        return Levels(*map(np.maximum, self._all, other._all))
+        return ProtectionLevels(*map(np.maximum, self._all, other._all))
 
-    def of(self, cells: Mask) -> "Levels":
+    def of(self, cells: Mask) -> "ProtectionLevels":
         """Return the levels of some cells, and none for the others."""
-        return Levels(*(np.where(cells, level, 0.0) for level in self._all))
+        return ProtectionLevels(*(np.where(cells, level, 0.0) for level in self._all))
 
-    def replaced(self, part: tuple[slice | int, ...], other: "Levels") -> "Levels":
+    def replaced(self, part: tuple[slice | int, ...], other: "ProtectionLevels") -> "ProtectionLevels":
         """Return the levels with others for a part of the cells."""
         changed = tuple(level.copy() for level in self._all)
         for level, given in zip(changed, other._all, strict=True):
             level[part] = given
-        return Levels(*changed)
+        return ProtectionLevels(*changed)
 
     @property
     def _all(self) -> tuple[Floats, Floats, Floats]:
@@ -84,7 +84,7 @@ class Rule(Protocol):
         """Return which cells are sensitive."""
         ...
 
-    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> Levels:
+    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> ProtectionLevels:
         """Return the protection levels of the cells; they mean something where these are sensitive."""
         ...
 
@@ -126,17 +126,17 @@ class Threshold:
         small = counted <= self.limit
         return np.asarray(small if self.zeros else small & (counted > 0))
 
-    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> Levels:
+    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> ProtectionLevels:
         """Return a width of one person, of a tenth of an amount, or the step above the limit."""
         counted = np.asarray(values, dtype=np.float64)
         if self.hides == "value":
-            return Levels(width=np.ones(counted.shape) if contributions is None else counted / 10)
+            return ProtectionLevels(width=np.ones(counted.shape) if contributions is None else counted / 10)
         if contributions is not None:
             raise InvalidArgument(
                 "a threshold on the number of contributors cannot hide the range of an amount. "
                 "Use hides='value', or give the protection levels."
             )
-        return Levels(upper=np.maximum(self.limit + 1 - counted, 0))
+        return ProtectionLevels(upper=np.maximum(self.limit + 1 - counted, 0))
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Dominance:
         """Return which cells are dominated by their largest contributions."""
         return np.asarray(self._excess(contributions) > 0)
 
-    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> Levels:
+    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> ProtectionLevels:
         """Return 100/k · (x₁ + … + xₙ) - X on both sides, though nothing goes below zero."""
         return _on_both_sides(self._excess(contributions), contributions)
 
@@ -200,7 +200,7 @@ class PPercent:
         """Return which cells let one contributor estimate another too well."""
         return np.asarray(self._missing(contributions) > 0)
 
-    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> Levels:
+    def levels(self, values: ArrayLike, contributions: Contributions | None = None) -> ProtectionLevels:
         """Return p/100 · x₁ - (X - x₁ - x₂) on both sides, though nothing goes below zero."""
         return _on_both_sides(self._missing(contributions), contributions)
 
@@ -212,7 +212,7 @@ class PPercent:
 
 def primary(
     values: ArrayLike, rules: Rule | Sequence[Rule], contributions: Contributions | None = None
-) -> tuple[Mask, Levels]:
+) -> tuple[Mask, ProtectionLevels]:
     """Return which cells any of the rules calls sensitive, and the levels that satisfy all that do.
 
     >>> cells, levels = primary([3, 40], [Threshold(5), Threshold(4, hides="range")])
@@ -225,7 +225,7 @@ def primary(
     shape = np.shape(values)
     if contributions is not None and contributions.shape != shape:
         raise InvalidTable(f"the table's shape is {shape} but the contributions' is {contributions.shape}.")
-    cells, levels = np.zeros(shape, dtype=np.bool_), Levels().stretched(shape)
+    cells, levels = np.zeros(shape, dtype=np.bool_), ProtectionLevels().stretched(shape)
     for rule in several:
         found = rule.sensitive(values, contributions)
         cells |= found
@@ -233,9 +233,9 @@ def primary(
     return cells, levels
 
 
-def _on_both_sides(level: Floats, contributions: Contributions | None) -> Levels:
+def _on_both_sides(level: Floats, contributions: Contributions | None) -> ProtectionLevels:
     upper = np.maximum(level, 0)
-    return Levels(np.minimum(upper, _given(contributions, "the rule").total), upper)
+    return ProtectionLevels(np.minimum(upper, _given(contributions, "the rule").total), upper)
 
 
 def _given(contributions: Contributions | None, rule: str) -> Contributions:

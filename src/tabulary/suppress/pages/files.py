@@ -17,11 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
+from tabulary.core.suppressed_table import MARK, SuppressedTable
 from tabulary.errors import InvalidDomain, InvalidTable, UnreadableSource, listed
 from tabulary.release.formats import csv_bytes
-from tabulary.suppress.pages.grid import TOTAL, Grid
+from tabulary.suppress.pages.table_layout import TOTAL, TableLayout
 from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
-from tabulary.suppress.table import MARK, SuppressedTable
 
 CSV_NAME, JSON_NAME = "table.csv", "table.json"
 _SCHEMA = "tabulary-suppressed-table/1"
@@ -62,7 +62,7 @@ def table_csv_bytes(table: SuppressedTable, probability: NDArray[np.float64] | N
     b'eye,count\nblue,6\nbrown,[c]\ntotal,9\n'
     """
     check_names(table.domain)
-    entries = [entry for line in Grid(table).lines for entry in line]
+    entries = [entry for line in TableLayout(table).lines for entry in line]
     columns = {
         attribute: [entry.labels[axis] for entry in entries]
         for axis, attribute in enumerate(table.domain.attributes)

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from tabulary.core.exact_numbers import show_fraction
+from tabulary.core.suppressed_table import MARK, SuppressedTable
 from tabulary.release.manifest import installed_version
 from tabulary.release.pages import page_template
-from tabulary.suppress.pages.grid import Entry
 from tabulary.suppress.pages.promise import classical_promise, in_short, promise_of
-from tabulary.suppress.pages.views import CellView, published_cell, table_view
+from tabulary.suppress.pages.table_layout import LayoutEntry
+from tabulary.suppress.pages.table_views import CellView, published_cell, table_view
 from tabulary.suppress.simulatable_method.decisions import Decision
 from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
 from tabulary.suppress.simulatable_method.suppressor import TABLE
-from tabulary.suppress.table import MARK, SuppressedTable
 
 MOST_DECISIONS = 400
 """The most decisions that a report lists; `table.json` has them all."""
@@ -61,7 +61,7 @@ class _Cells:
     def __init__(self, simulatable: SimulatableTable | None) -> None:
         self._moved = None if simulatable is None else simulatable.deviations
 
-    def show(self, entry: Entry) -> CellView:
+    def show(self, entry: LayoutEntry) -> CellView:
         """Return one cell."""
         people = f"of {entry.people:,}" if entry.people is not None else ""
         moved = ""

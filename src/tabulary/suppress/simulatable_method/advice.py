@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from tabulary.core.progress import Progress
 from tabulary.errors import listed
-from tabulary.suppress.samplers.people import People, Range
 from tabulary.suppress.simulatable_method.binning import joined_label
-from tabulary.suppress.simulatable_method.terms import Terms
+from tabulary.suppress.simulatable_method.terms import SuppressionTerms
 from tabulary.suppress.simulatable_method.theorems import unsafe_chance
+from tabulary.table_samplers.people import People, Range
 
 Groups = tuple[tuple[Range, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Binned:
+class Binning:
     """The groups that the levels of each attribute form, and how likely each cell is unsafe once all are out."""
 
     groups: Groups
@@ -50,8 +50,8 @@ class Advice:
     people: People
     epsilon: Fraction
     delta: Fraction
-    given: Binned
-    merged: Binned | None
+    given: Binning
+    merged: Binning | None
 
     @property
     def too_few(self) -> NDArray[np.bool_]:
@@ -109,7 +109,7 @@ def advice(people: People, epsilon: object, delta: object, *, progress: Progress
     Merge 'age' to '0-14', '15-64', '65+'.
     Then all 6 cells may be released at once with probability 99.98 %.
     """
-    terms = Terms(epsilon, delta)  # type: ignore[arg-type]
+    terms = SuppressionTerms(epsilon, delta)  # type: ignore[arg-type]
     chances = _Chances(people, terms.epsilon)
     given = found = chances.given(progress)
     merges = sum(people.shape) - len(people.shape)
@@ -135,7 +135,7 @@ class _Chances:
         self._people, self._epsilon = people, epsilon
         self._found: dict[tuple[bytes, bytes], float] = {}
 
-    def given(self, progress: Progress | None) -> Binned:
+    def given(self, progress: Progress | None) -> Binning:
         """Return the table with every level by itself."""
         groups = tuple(tuple((level, level + 1) for level in range(levels)) for levels in self._people.shape)
         unsafe = np.empty(self._people.shape)
@@ -143,9 +143,9 @@ class _Chances:
             if progress is not None:
                 progress("weighing cells", done, unsafe.size)
             unsafe[index] = self._unsafe(groups, index)
-        return Binned(groups, unsafe)
+        return Binning(groups, unsafe)
 
-    def merged(self, binned: Binned, axis: int, first: int) -> Binned:
+    def merged(self, binned: Binning, axis: int, first: int) -> Binning:
         """Return the table with a group of an axis and the next one merged."""
         before = binned.groups[axis]
         together = (before[first][0], before[first + 1][1])
@@ -154,19 +154,19 @@ class _Chances:
         unsafe = np.delete(binned.unsafe, first + 1, axis=axis)
         for index in np.argwhere(np.indices(unsafe.shape)[axis] == first):
             unsafe[tuple(index)] = self._unsafe(groups, tuple(index))
-        return Binned(groups, unsafe)
+        return Binning(groups, unsafe)
 
     def _unsafe(self, groups: Groups, index: tuple[int, ...]) -> float:
         block = tuple(of_axis[group] for of_axis, group in zip(groups, index, strict=True))
-        crowd = self._people.crowd(block)
+        count_law = self._people.count_law(block)
         # Cells with the same people and priors are alike.
-        alike = crowd.people.tobytes(), crowd.probability.tobytes()
+        alike = count_law.people.tobytes(), count_law.probability.tobytes()
         if alike not in self._found:
-            self._found[alike] = unsafe_chance(crowd, epsilon=self._epsilon)
+            self._found[alike] = unsafe_chance(count_law, epsilon=self._epsilon)
         return self._found[alike]
 
 
-def _pairs(binned: Binned) -> list[tuple[int, int]]:
+def _pairs(binned: Binning) -> list[tuple[int, int]]:
     """Return, for each axis with several groups, its worst group with either neighbour: the first of the two."""
     pairs = []
     for axis, of_axis in enumerate(binned.groups):
@@ -176,7 +176,7 @@ def _pairs(binned: Binned) -> list[tuple[int, int]]:
     return pairs
 
 
-def _too_few(binned: Binned, delta: Fraction) -> NDArray[np.bool_]:
+def _too_few(binned: Binning, delta: Fraction) -> NDArray[np.bool_]:
     return np.asarray(binned.unsafe > float(delta / binned.parts))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from tabulary.suppress.samplers.known import Known, Split
-from tabulary.suppress.samplers.people import People, Range
+from tabulary.table_samplers.partial_table import PartialTable, SplitQuestion
+from tabulary.table_samplers.people import People, Range
 
 # "25", "25-29", "85+" or "0.5 to under 2", as `bin_labels` writes them: a beginning and an end.
 _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)(-\d+|\+| to under \S+)?")
@@ -42,15 +42,15 @@ def median_cut(mass: Sequence[float], levels: Range) -> int | None:
     return None if best is None else best[1]
 
 
-def next_split(known: Known, axis: int, closed: Collection[Range]) -> Split | None:
+def next_split(known: PartialTable, axis: int, closed: Collection[Range]) -> SplitQuestion | None:
     """Return the split of the group with the greatest mass that can be parted and is not closed, at its median."""
     mass = masses(known.people, axis)
-    heaviest: tuple[float, Split] | None = None
+    heaviest: tuple[float, SplitQuestion] | None = None
     for group, levels in enumerate(known.groups[axis]):
         cut = None if levels in closed else median_cut(mass, levels)
         weight = math.fsum(mass[slice(*levels)])
         if cut is not None and (heaviest is None or weight > heaviest[0]):
-            heaviest = weight, Split(axis, group, cut)
+            heaviest = weight, SplitQuestion(axis, group, cut)
     return None if heaviest is None else heaviest[1]
 
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from tabulary.errors import InvalidTable
-from tabulary.suppress.samplers.known import Cell, Question, Split
+from tabulary.table_samplers.partial_table import CellQuestion, SplitQuestion, TableQuestion
 
 
 @dataclass(frozen=True)
-class Total:
+class TotalQuestion:
     """The question: how many of all the people have the attribute?"""
 
 
@@ -32,7 +32,7 @@ class Decision:
     answer, which is looked up after the decision; None where there is none.
     """
 
-    question: Total | Question
+    question: TotalQuestion | TableQuestion
     labels: tuple[str, ...]
     released: bool
     reason: str
@@ -53,16 +53,16 @@ class Decision:
     def asked(self) -> str:
         """What was asked, in words.
 
-        >>> Decision(Split(0, 0, 1), ("eye", "blue", "brown"), False, UNSAFE, 0.3, 0.02, "exact").asked
+        >>> Decision(SplitQuestion(0, 0, 1), ("eye", "blue", "brown"), False, UNSAFE, 0.3, 0.02, "exact").asked
         'eye: blue apart from brown'
         """
         match self.question:
-            case Total():
+            case TotalQuestion():
                 return "the total"
-            case Split():
+            case SplitQuestion():
                 attribute, first, second = self.labels
                 return f"{attribute}: {first} apart from {second}"
-            case Cell():
+            case CellQuestion():
                 return ", ".join(self.labels)
 
     def describe(self) -> dict[str, Any]:
@@ -125,34 +125,34 @@ class Decision:
         raise InvalidTable("this is not the description of a decision that Tabulary writes.")
 
 
-def _described(question: Total | Question) -> dict[str, Any]:
+def _described(question: TotalQuestion | TableQuestion) -> dict[str, Any]:
     match question:
-        case Total():
+        case TotalQuestion():
             return {"of": "total"}
-        case Split(axis, group, cut):
+        case SplitQuestion(axis, group, cut):
             return {"of": "split", "axis": axis, "group": group, "cut": cut}
-        case Cell(index):
+        case CellQuestion(index):
             return {"of": "cell", "index": list(index)}
 
 
-def _question(description: object) -> Total | Question:
+def _question(description: object) -> TotalQuestion | TableQuestion:
     match description:
         case {"of": "total"}:
-            return Total()
+            return TotalQuestion()
         case {"of": "split", "axis": int(axis), "group": int(group), "cut": int(cut)}:
-            return Split(axis, group, cut)
+            return SplitQuestion(axis, group, cut)
         case {"of": "cell", "index": list(index)} if all(isinstance(i, int) for i in index):
-            return Cell(tuple(index))
+            return CellQuestion(tuple(index))
     raise InvalidTable("this is not the description of a question that Tabulary writes.")
 
 
-def _check_labels(question: Total | Question, labels: list[Any]) -> None:
+def _check_labels(question: TotalQuestion | TableQuestion, labels: list[Any]) -> None:
     match question:
-        case Total():
+        case TotalQuestion():
             wanted = 0
-        case Split():
+        case SplitQuestion():
             wanted = 3
-        case Cell(index):
+        case CellQuestion(index):
             wanted = len(index)
     if len(labels) != wanted:
         raise InvalidTable("the labels of a decision do not fit its question.")

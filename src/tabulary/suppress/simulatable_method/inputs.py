@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument, InvalidTable, listed
-from tabulary.suppress.samplers.people import People
-from tabulary.suppress.simulatable_method.persons import Persons, is_frame
+from tabulary.suppress.simulatable_method.person_frame import PersonFrame, is_frame
+from tabulary.table_samplers.people import People
 
 _AXES = ("row", "column", "layer")
 
@@ -42,13 +42,13 @@ def read_people(
             "`probability` is missing, the prior that someone has the private attribute. Nothing was released."
         )
     if is_frame(people):
-        return _of_persons(Persons(people), counts, probability, names, domain)
+        return _of_persons(PersonFrame(people), counts, probability, names, domain)
     made = _of_cells(people, counts, probability, names, domain)
     return made, _counts(counts, made)
 
 
 def _of_persons(
-    persons: Persons, private: Any, probability: Any, names: list[str] | None, domain: Domain | None
+    persons: PersonFrame, private: Any, probability: Any, names: list[str] | None, domain: Domain | None
 ) -> tuple[People, NDArray[np.int64]]:
     if domain is None:
         if names is None:

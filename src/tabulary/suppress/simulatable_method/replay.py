@@ -7,10 +7,10 @@ import numpy as np
 
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidTable
-from tabulary.suppress.simulatable_method.choice import chooser
 from tabulary.suppress.simulatable_method.decisions import Decision
+from tabulary.suppress.simulatable_method.sampler_choice import chooser
 from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
-from tabulary.suppress.simulatable_method.suppressor import Block, Chooser, proceed
+from tabulary.suppress.simulatable_method.suppressor import Block, SamplerChooser, run_suppressor
 
 # Another processor may round the last digits of a probability otherwise.
 _ROUNDING = 1e-9
@@ -20,8 +20,8 @@ _ROUNDING = 1e-9
 class Replay:
     """Whether the decisions of a table came out the same, and where they first did not.
 
-    `derived_seed` says that the seed of the public coins is the one that follows from the public inputs. Another seed
-    is no error, but whoever chose it may have tried several.
+    `derived_seed` says that the seed of the public random numbers follows from the public inputs. Another seed is no
+    error, but whoever chose it may have tried several.
     """
 
     difference: str | None
@@ -34,13 +34,13 @@ class Replay:
 
 
 def replay(
-    table: SimulatableTable, *, choose: Chooser | None = None, progress: Progress | None = None
+    table: SimulatableTable, *, choose: SamplerChooser | None = None, progress: Progress | None = None
 ) -> Replay:
     """Return whether the published record follows from what is public: the proof that it gives nothing away.
 
     The suppressor runs again on the people, the priors and the terms; where it decides to release, the published
     table answers. Nothing confidential is needed, and it takes as long as the suppression did. Decisions that were
-    simulated are drawn again with the same coins. `progress` is called with (what, done, total).
+    simulated are drawn again with the same seed. `progress` is called with (what, done, total).
 
     >>> from tabulary.suppress.simulatable_method.simulatable import simulatable
     >>> table = simulatable([[60, 50], [70, 80]], [[25, 20], [31, 40]], 0.45)
@@ -52,7 +52,9 @@ def replay(
     witness = _Witness(table)
     choose = choose or chooser(terms.sampler, terms.epsilon)
     try:
-        again = proceed(people, witness, terms, choose=choose, record=witness.compare, progress=progress)
+        again = run_suppressor(
+            people, witness, terms, choose=choose, record=witness.compare, progress=progress
+        )
     except _Differs as difference:
         return Replay(str(difference), derived)
     except InvalidTable as contradiction:

@@ -12,24 +12,29 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
 from tabulary.core.progress import Progress
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.errors import InvalidArgument, InvalidTable, NotCertified, listed
-from tabulary.suppress.samplers.coins import Coins
-from tabulary.suppress.samplers.known import Cell, Known
-from tabulary.suppress.samplers.people import People, Range
-from tabulary.suppress.simulatable_method.choice import chooser
-from tabulary.suppress.simulatable_method.custodian import Custodian
+from tabulary.suppress.simulatable_method.confidential_counts import ConfidentialCounts
 from tabulary.suppress.simulatable_method.decisions import Decision
 from tabulary.suppress.simulatable_method.inputs import read_people
+from tabulary.suppress.simulatable_method.sampler_choice import chooser
 from tabulary.suppress.simulatable_method.suppressor import (
     NO_SAFE_BINNING,
     TABLE,
-    Chooser,
-    Proceedings,
+    SamplerChooser,
+    SuppressionRun,
     grouped_domain,
-    proceed,
+    run_suppressor,
 )
-from tabulary.suppress.simulatable_method.terms import Index, Terms, people_description, people_from
-from tabulary.suppress.table import SuppressedTable
+from tabulary.suppress.simulatable_method.terms import (
+    Index,
+    SuppressionTerms,
+    people_description,
+    people_from,
+)
+from tabulary.table_samplers.partial_table import CellQuestion, PartialTable
+from tabulary.table_samplers.people import People, Range
+from tabulary.table_samplers.public_seed import PublicSeed
 
 _KIND = "simulatable cell suppression"
 
@@ -43,11 +48,11 @@ class SimulatableTable(SuppressedTable):
     of the suppressor in order. `deviations` are the largest |1 - posterior/prior| of anyone in each cell, given
     everything released; NaN where a simulation could not make sure of them. `people_by_kind` are the people and their
     priors before binning, `groups` the levels that each part of an attribute was made of, and `terms` what fixed the
-    course: ε, δ, the rule, the sampler and the seed of the public coins.
+    course: ε, δ, the rule, the sampler and the seed of the public random numbers.
     """
 
     people_by_kind: People
-    terms: Terms
+    terms: SuppressionTerms
     groups: tuple[tuple[Range, ...], ...]
     outcome: str
     decisions: tuple[Decision, ...]
@@ -93,7 +98,7 @@ class SimulatableTable(SuppressedTable):
 
     @property
     def seed(self) -> str:
-        """The seed of the public coins."""
+        """The seed of the public random numbers."""
         return self.terms.seed
 
     @property
@@ -108,12 +113,12 @@ class SimulatableTable(SuppressedTable):
         return float(self.delta) + math.fsum(simulated)
 
     @property
-    def known(self) -> Known | None:
+    def known(self) -> PartialTable | None:
         """What the published table says, as the state that a suppressor decides from; None where it says nothing."""
         if not self.sums:
             return None
         most = _in_groups(self.people_by_kind, self.groups)
-        return Known(
+        return PartialTable(
             self.people_by_kind,
             self.groups,
             tuple(self.sums[attribute,].astype(np.int64) for attribute in self.domain.attributes),
@@ -171,7 +176,7 @@ class SimulatableTable(SuppressedTable):
                     people=_in_groups(everyone, parts),
                     title=title,
                     people_by_kind=everyone,
-                    terms=Terms.from_description(terms),
+                    terms=SuppressionTerms.from_description(terms),
                     groups=parts,
                     outcome=outcome,
                     decisions=tuple(map(Decision.from_description, decisions)),
@@ -236,9 +241,9 @@ def simulatable(
             Attributes that are not named keep their levels.
         order: the cells in the order in which they are decided, by position or by labels; rows first by default.
         rule: "computed", the probability of an unsafe answer is compared with δ/T; or "sampled", Algorithms 2 and 3
-            as printed. See `Terms`. What the chain answers is always sampled.
+            as printed. See `SuppressionTerms`. What the chain answers is always sampled.
         sampler: "exact", "chain", or "auto": exact wherever it is feasible.
-        seed: that of the public coins; by default the SHA-256 of all the public inputs, which nobody chooses.
+        seed: that of the public random numbers; by default the SHA-256 of all the public inputs, which nobody chooses.
         title: what the table is called.
         progress: called with (what, done, total).
 
@@ -253,8 +258,8 @@ def simulatable(
     ('the total', True, 116)
     """
     everyone, values = read_people(people, counts, probability, attributes=attributes, domain=domain)
-    custodian = Custodian(everyone, values)
-    terms = Terms(
+    custodian = ConfidentialCounts(everyone, values)
+    terms = SuppressionTerms(
         epsilon,  # type: ignore[arg-type]
         delta,  # type: ignore[arg-type]
         bins={} if bins is None else bins,
@@ -266,12 +271,17 @@ def simulatable(
     if seed is None:
         terms = terms.sealed(everyone)
     choose = chooser(terms.sampler, terms.epsilon)
-    proceedings = proceed(everyone, custodian, terms, choose=choose, progress=progress)
+    proceedings = run_suppressor(everyone, custodian, terms, choose=choose, progress=progress)
     return published(everyone, terms, proceedings, choose=choose, title=title)
 
 
 def published(
-    people: People, terms: Terms, proceedings: Proceedings, *, choose: Chooser, title: str = ""
+    people: People,
+    terms: SuppressionTerms,
+    proceedings: SuppressionRun,
+    *,
+    choose: SamplerChooser,
+    title: str = "",
 ) -> SimulatableTable:
     """Return the table that the proceedings end with."""
     known = proceedings.known
@@ -279,7 +289,7 @@ def published(
     domain = grouped_domain(people.domain, groups)
     counts = np.full(domain.shape, np.nan)
     for decision in proceedings.decisions:
-        if isinstance(decision.question, Cell) and decision.value is not None:
+        if isinstance(decision.question, CellQuestion) and decision.value is not None:
             counts[decision.question.index] = decision.value
     sums: dict[tuple[str, ...], NDArray[np.float64]] = {}
     if known is not None:
@@ -301,7 +311,7 @@ def published(
     )
 
 
-def _deviations(known: Known, terms: Terms, choose: Chooser) -> NDArray[np.float64]:
+def _deviations(known: PartialTable, terms: SuppressionTerms, choose: SamplerChooser) -> NDArray[np.float64]:
     """Return how far anyone's probability moved in each cell, as a share of what it was."""
     narrow = known.tightened()
     lower, upper = narrow.lower, narrow.upper
@@ -309,12 +319,12 @@ def _deviations(known: Known, terms: Terms, choose: Chooser) -> NDArray[np.float
     moved = np.zeros(known.shape)
     if (lower == upper).all():
         for cell in np.ndindex(known.shape):
-            crowd = known.crowd(cell)
+            count_law = known.count_law(cell)
             value = int(lower[cell])
-            moved[cell] = crowd.deviation(crowd.chances_between(value, value)[:, 0])
+            moved[cell] = count_law.deviation(count_law.chances_between(value, value)[:, 0])
         return moved
     try:
-        posterior = choose(known, None).posterior(known, coins=Coins(f"{terms.seed}, posterior"))
+        posterior = choose(known, None).posterior(known, seed=PublicSeed(f"{terms.seed}, posterior"))
     except NotCertified:
         return np.full(known.shape, np.nan)
     return posterior.deviations(known)

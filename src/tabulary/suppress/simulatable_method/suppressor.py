@@ -16,10 +16,6 @@ import numpy as np
 from tabulary.core.domain import Domain
 from tabulary.core.progress import Progress
 from tabulary.errors import NotCertified
-from tabulary.suppress.samplers.answers import Answers, TableSampler
-from tabulary.suppress.samplers.coins import Coins
-from tabulary.suppress.samplers.known import Cell, Known, Question, Split
-from tabulary.suppress.samplers.people import People, Range
 from tabulary.suppress.simulatable_method.binning import joined_label, next_split
 from tabulary.suppress.simulatable_method.decisions import (
     FOLLOWS,
@@ -27,12 +23,16 @@ from tabulary.suppress.simulatable_method.decisions import (
     SAFE,
     UNSAFE,
     Decision,
-    Total,
+    TotalQuestion,
 )
-from tabulary.suppress.simulatable_method.terms import ROUNDING, Terms
+from tabulary.suppress.simulatable_method.terms import ROUNDING, SuppressionTerms
+from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion, TableQuestion
+from tabulary.table_samplers.people import People, Range
+from tabulary.table_samplers.public_seed import PublicSeed
+from tabulary.table_samplers.table_sampler import PossibleAnswers, TableSampler
 
 Block = tuple[Range, ...]
-Chooser = Callable[[Known, Question | None], TableSampler]
+SamplerChooser = Callable[[PartialTable, TableQuestion | None], TableSampler]
 """Says which sampler answers a question, or tells what is known without a further one. From public things."""
 
 Record = Callable[[Decision], None]
@@ -45,7 +45,7 @@ NO_SAFE_BINNING = "no safe binning"
 _UNLIKELY = 1e-18
 
 
-class Oracle(Protocol):
+class CountOracle(Protocol):
     """Who knows the private values: the custodian, or afterwards the published table."""
 
     def answer(self, block: Block) -> int:
@@ -54,26 +54,26 @@ class Oracle(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Proceedings:
+class SuppressionRun:
     """The course of a suppression: its decisions in order, what is known after them, and how it ended.
 
     `known` is None where not even the total was released.
     """
 
     decisions: tuple[Decision, ...]
-    known: Known | None
+    known: PartialTable | None
     outcome: str
 
 
-def proceed(
+def run_suppressor(
     people: People,
-    oracle: Oracle,
-    terms: Terms,
+    oracle: CountOracle,
+    terms: SuppressionTerms,
     *,
-    choose: Chooser,
+    choose: SamplerChooser,
     record: Record | None = None,
     progress: Progress | None = None,
-) -> Proceedings:
+) -> SuppressionRun:
     """Return the course of a suppression: the total, the splits of each attribute, then the cells.
 
     `record` is handed each decision when it is made, before the oracle is asked. `progress` is called with (what,
@@ -87,9 +87,9 @@ class _Suppressor:
     def __init__(
         self,
         people: People,
-        oracle: Oracle,
-        terms: Terms,
-        choose: Chooser,
+        oracle: CountOracle,
+        terms: SuppressionTerms,
+        choose: SamplerChooser,
         record: Record | None,
         progress: Progress | None,
     ) -> None:
@@ -102,35 +102,35 @@ class _Suppressor:
         self._parts = terms.parts(people.domain)
         self._decisions: list[Decision] = []
 
-    def proceedings(self) -> Proceedings:
-        known = self._ask(Total(), None)
+    def proceedings(self) -> SuppressionRun:
+        known = self._ask(TotalQuestion(), None)
         if known is None:
-            return Proceedings(tuple(self._decisions), None, NO_SAFE_BINNING)
+            return SuppressionRun(tuple(self._decisions), None, NO_SAFE_BINNING)
         for axis, attribute in enumerate(self._people.domain.attributes):
             limit = self._terms.bins.get(attribute)
             known, parted = self._parted(known, axis) if limit is None else self._binned(known, axis, limit)
             if not parted:
-                return Proceedings(tuple(self._decisions), known, NO_SAFE_BINNING)
+                return SuppressionRun(tuple(self._decisions), known, NO_SAFE_BINNING)
         for index in self._terms.order or itertools.product(*map(range, known.shape)):
-            known = self._ask(Cell(index), known) or known
+            known = self._ask(CellQuestion(index), known) or known
         # A cell that was left out may follow from those released after it: a mark in its place would protect nothing.
         for left_out in [
-            d.question for d in self._decisions if isinstance(d.question, Cell) and not d.released
+            d.question for d in self._decisions if isinstance(d.question, CellQuestion) and not d.released
         ]:
             if implied_answer(known, left_out) is not None:
                 known = self._ask(left_out, known) or known
-        return Proceedings(tuple(self._decisions), known, TABLE)
+        return SuppressionRun(tuple(self._decisions), known, TABLE)
 
-    def _parted(self, known: Known, axis: int) -> tuple[Known, bool]:
+    def _parted(self, known: PartialTable, axis: int) -> tuple[PartialTable, bool]:
         """Part every level of an attribute from the next; where one cannot be, there is no table."""
         for level in range(1, self._people.shape[axis]):
-            parted = self._ask(Split(axis, level - 1, level), known)
+            parted = self._ask(SplitQuestion(axis, level - 1, level), known)
             if parted is None:
                 return known, False
             known = parted
         return known, True
 
-    def _binned(self, known: Known, axis: int, limit: int) -> tuple[Known, bool]:
+    def _binned(self, known: PartialTable, axis: int, limit: int) -> tuple[PartialTable, bool]:
         """Part the heaviest group at its median, again and again; one that is not safely parted stays whole."""
         whole: set[Range] = set()
         while known.shape[axis] < limit and (split := next_split(known, axis, whole)) is not None:
@@ -141,7 +141,9 @@ class _Suppressor:
                 known = parted
         return known, known.shape[axis] > 1 or not whole
 
-    def _ask(self, question: Total | Question, known: Known | None) -> Known | None:
+    def _ask(
+        self, question: TotalQuestion | TableQuestion, known: PartialTable | None
+    ) -> PartialTable | None:
         """Decide whether a question is answered. Return what is known with the answer, or None without one."""
         decision = self._decision(question, known)
         # Recorded before anyone is asked: from here on it cannot be another.
@@ -157,14 +159,14 @@ class _Suppressor:
         if value is None:
             value = self._oracle.answer(asked_block(self._people, question, known))
             self._decisions[-1] = replace(decision, value=value)
-        if known is None or isinstance(question, Total):
-            return Known.total(self._people, value)
+        if known is None or isinstance(question, TotalQuestion):
+            return PartialTable.total(self._people, value)
         return known.answered(question, value)
 
-    def _decision(self, question: Total | Question, known: Known | None) -> Decision:
+    def _decision(self, question: TotalQuestion | TableQuestion, known: PartialTable | None) -> Decision:
         labels = _labels(self._people.domain, question, known)
         share = self._terms.share(self._parts)
-        if known is None or isinstance(question, Total):
+        if known is None or isinstance(question, TotalQuestion):
             return self._weighed(
                 Decision(question, labels, False, UNSAFE, None, share, "exact"), total_answers(self._people)
             )
@@ -175,18 +177,18 @@ class _Suppressor:
         undecided = Decision(question, labels, False, UNSAFE, None, share, sampler.name)
         draws = self._terms.draws(self._parts)
         try:
-            answers = sampler.answers(known, question, draws=draws, coins=self._coins())
+            answers = sampler.answers(known, question, draws=draws, seed=self._seed())
         except NotCertified as refusal:
             return replace(undecided, reason=f"{NOT_CERTIFIED}: {refusal}")
         return self._weighed(undecided, answers)
 
-    def _weighed(self, undecided: Decision, answers: Answers) -> Decision:
+    def _weighed(self, undecided: Decision, answers: PossibleAnswers) -> Decision:
         """Return the decision that the answers lead to. SafeToSplit and the cell suppressor are the same here."""
         most = float(self._terms.epsilon) + ROUNDING
         draws = answers.draws
         if draws is None and self._terms.rule == "sampled":
             draws = self._terms.draws(self._parts)
-            unsafe: float = _unsafe_draws(answers, most, draws, self._coins())
+            unsafe: float = _unsafe_draws(answers, most, draws, self._seed())
         else:
             unsafe = answers.unsafe(most) if draws is None else round(answers.unsafe(most) * draws)
         if draws is None:
@@ -207,53 +209,54 @@ class _Suppressor:
             diagnostics=answers.diagnostics,
         )
 
-    def _coins(self) -> Coins:
-        return Coins(f"{self._terms.seed}, decision {len(self._decisions)}")
+    def _seed(self) -> PublicSeed:
+        return PublicSeed(f"{self._terms.seed}, decision {len(self._decisions)}")
 
 
-def total_answers(people: People) -> Answers:
+def total_answers(people: People) -> PossibleAnswers:
     """Return the answers that the question for the total may get, before anything is known.
 
     Totals that are too unlikely to matter are left out, and their probability is the `error`.
     """
-    crowd = people.crowd(tuple((0, levels) for levels in people.shape))
-    weights = np.exp(crowd.log_weights)
+    count_law = people.count_law(tuple((0, levels) for levels in people.shape))
+    weights = np.exp(count_law.log_weights)
     low, high = np.flatnonzero(weights >= _UNLIKELY)[[0, -1]].tolist()
-    return Answers(
+    return PossibleAnswers(
         np.arange(low, high + 1),
         weights[low : high + 1],
-        crowd.deviation(crowd.chances_between(low, high)),
+        count_law.deviation(count_law.chances_between(low, high)),
         error=float(weights[:low].sum() + weights[high + 1 :].sum()),
     )
 
 
-def implied_answer(known: Known, question: Question) -> int | None:
+def implied_answer(known: PartialTable, question: TableQuestion) -> int | None:
     """Return the only answer that agrees with what is known, where bounds show it, or None.
 
     Such an answer is no news: giving it changes nobody's probability.
 
     >>> people = People.of(Domain({"eye": "ab", "hair": "ab"}), [[5, 5], [5, 5]], 0.5)
-    >>> known = Known.table(people, (np.array([3, 6]), np.array([4, 5])), np.array([[1, np.nan], [np.nan, np.nan]]))
-    >>> implied_answer(known, Cell((1, 1)))
+    >>> cells = np.array([[1, np.nan], [np.nan, np.nan]])
+    >>> known = PartialTable.table(people, (np.array([3, 6]), np.array([4, 5])), cells)
+    >>> implied_answer(known, CellQuestion((1, 1)))
     3
     """
-    if isinstance(question, Cell):
+    if isinstance(question, CellQuestion):
         narrow = known.tightened()
         least, most = int(narrow.lower[question.index]), int(narrow.upper[question.index])
     else:
         total = int(known.sums[question.axis][question.group])
         first, last = known.groups[question.axis][question.group]
-        inside = known.people.crowd(_slab(known.people, question.axis, (first, question.cut))).size
-        beyond = known.people.crowd(_slab(known.people, question.axis, (question.cut, last))).size
+        inside = known.people.count_law(_slab(known.people, question.axis, (first, question.cut))).size
+        beyond = known.people.count_law(_slab(known.people, question.axis, (question.cut, last))).size
         least, most = max(0, total - beyond), min(total, inside)
     return least if least == most else None
 
 
-def asked_block(people: People, question: Total | Question, known: Known | None) -> Block:
+def asked_block(people: People, question: TotalQuestion | TableQuestion, known: PartialTable | None) -> Block:
     """Return the block of cells that a question is about; of a split, its first part."""
-    if known is None or isinstance(question, Total):
+    if known is None or isinstance(question, TotalQuestion):
         return tuple((0, levels) for levels in people.shape)
-    if isinstance(question, Cell):
+    if isinstance(question, CellQuestion):
         return tuple(groups[i] for groups, i in zip(known.groups, question.index, strict=True))
     first, _ = known.groups[question.axis][question.group]
     return _slab(people, question.axis, (first, question.cut))
@@ -273,17 +276,19 @@ def _slab(people: People, axis: int, levels: Range) -> Block:
     return tuple(levels if other == axis else (0, number) for other, number in enumerate(people.shape))
 
 
-def _unsafe_draws(answers: Answers, epsilon: float, draws: int, coins: Coins) -> int:
-    """Return how many of some answers, drawn from their law with public coins, would be unsafe."""
+def _unsafe_draws(answers: PossibleAnswers, epsilon: float, draws: int, seed: PublicSeed) -> int:
+    """Return how many of some answers, drawn from their law with a public seed, would be unsafe."""
     steps = np.cumsum(answers.probability)
-    drawn = np.searchsorted(steps, coins.stream("answers").random(draws) * steps[-1], side="right")
+    drawn = np.searchsorted(steps, seed.stream("answers").random(draws) * steps[-1], side="right")
     return int((answers.deviation[np.minimum(drawn, steps.size - 1)] > epsilon).sum())
 
 
-def _labels(domain: Domain, question: Total | Question, known: Known | None) -> tuple[str, ...]:
-    if known is None or isinstance(question, Total):
+def _labels(
+    domain: Domain, question: TotalQuestion | TableQuestion, known: PartialTable | None
+) -> tuple[str, ...]:
+    if known is None or isinstance(question, TotalQuestion):
         return ()
-    if isinstance(question, Cell):
+    if isinstance(question, CellQuestion):
         levels = zip(domain.levels, known.groups, question.index, strict=True)
         return tuple(joined_label(of_axis[slice(*groups[i])]) for of_axis, groups, i in levels)
     first, last = known.groups[question.axis][question.group]

@@ -13,12 +13,12 @@ from typing import Any
 from tabulary.core.domain import Domain
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.errors import InvalidArgument, InvalidPrivacy, listed
-from tabulary.suppress.samplers.people import People
+from tabulary.table_samplers.people import People
 
 RULES = ("computed", "sampled")
 SAMPLERS = ("auto", "exact", "chain")
 
-# A deviation this little above ε counts as ε. Round numbers meet ε exactly (15 of 100 people where 30 were expected,
+# A deviation this little above ε counts as ε. ChainRun numbers meet ε exactly (15 of 100 people where 30 were expected,
 # at ε = ½) and often enough to decide about a cell; what is computed is then a rounding error above or below.
 ROUNDING = 1e-6
 
@@ -26,7 +26,7 @@ Index = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Terms:
+class SuppressionTerms:
     r"""ε, δ and how decisions are made.
 
     With probability 1 - δ over the data, nobody's probability of having the private attribute, or of not having it,
@@ -36,12 +36,12 @@ class Terms:
     - rule `"computed"`: that probability is computed, and compared with δ/T;
     - rule `"sampled"`: Algorithms 2 and 3 of Nabar & Mishra (2010). `draws` = ⌈(T/δ) ln(T/δ)⌉ answers are simulated,
       and at most ½ ln(T/δ) of them may be unsafe. The logarithm is natural in both; the paper's "log" is read so. The
-      probability 1 - δ is then over the coins as well.
+      probability 1 - δ is then over the random draws as well.
 
     `bins` limits the parts of an ordered attribute; `order` is the order in which cells are decided, rows first where
-    it is None. `seed` is that of the public coins.
+    it is None. `seed` is that of the public random numbers.
 
-    >>> terms = Terms(0.5, 0.2)
+    >>> terms = SuppressionTerms(0.5, 0.2)
     >>> terms.parts(Domain({"eye": "abc", "hair": "abc"}))
     16
     >>> terms.draws(16), round(terms.allowed(16), 2)
@@ -150,7 +150,7 @@ class Terms:
         }
 
     @classmethod
-    def from_description(cls, description: object) -> "Terms":
+    def from_description(cls, description: object) -> "SuppressionTerms":
         """Return the terms that `describe` wrote; refuse anything else."""
         match description:
             case {
@@ -176,7 +176,7 @@ class Terms:
             "this is not the description of the terms of a suppression that Tabulary writes."
         )
 
-    def sealed(self, people: People) -> "Terms":
+    def sealed(self, people: People) -> "SuppressionTerms":
         """Return the terms with the seed that follows from them and the people, so that nobody chooses one."""
         return replace(self, seed=self.derived_seed(people))
 

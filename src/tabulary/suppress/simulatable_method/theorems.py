@@ -26,8 +26,8 @@ from scipy.special import bdtr, bdtrc, betaincc
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.errors import InvalidPrivacy
-from tabulary.suppress.samplers.crowd import Crowd
-from tabulary.suppress.simulatable_method.terms import ROUNDING, Terms
+from tabulary.suppress.simulatable_method.terms import ROUNDING, SuppressionTerms
+from tabulary.table_samplers.poisson_binomial import PoissonBinomial
 
 LARGEST_CELL = 1_500_000
 """Beyond this many people in a cell `people_needed` gives up: it tries them all."""
@@ -62,7 +62,10 @@ def release_bound(
     >>> release_bound(10_000, margin=0.4, epsilon=0.2, delta=0.1)
     0.998765...
     """
-    terms, parts = Terms(_epsilon(epsilon), _between(delta, "delta")), _whole(decisions, "decisions")
+    terms, parts = (
+        SuppressionTerms(_epsilon(epsilon), _between(delta, "delta")),
+        _whole(decisions, "decisions"),
+    )
     share = terms.share(parts)
     tail = _tail(_whole(people, "people"), _margin(margin), terms.epsilon)
     # Tails too small for a float are no tails.
@@ -72,30 +75,35 @@ def release_bound(
     return -math.expm1(-math.log(share) * ((1 - 1 / half) - math.log(half)) / 2)
 
 
-def unsafe_chance(crowd: Crowd, *, epsilon: object) -> float:
+def unsafe_chance(count_law: PoissonBinomial, *, epsilon: object) -> float:
     r"""Return the exact probability that the count of a cell is not ε-semantically private once all cells are released.
 
     Then a person's posterior depends on his own cell alone: it is the sum of the Poisson-binomial weights of those
     counts that move somebody in it by more than ε. A tie does not count as more. The cells of a table are independent.
 
-    >>> round(unsafe_chance(Crowd([100], [0.3]), epsilon=0.5), 6)
+    >>> round(unsafe_chance(PoissonBinomial([100], [0.3]), epsilon=0.5), 6)
     0.000694
     """
-    moved = crowd.deviation(crowd.chances) > float(_epsilon(epsilon)) + ROUNDING
-    return min(1.0, float(np.exp(crowd.log_weights)[moved].sum()))
+    moved = count_law.deviation(count_law.chances) > float(_epsilon(epsilon)) + ROUNDING
+    return min(1.0, float(np.exp(count_law.log_weights)[moved].sum()))
 
 
-def release_chance(crowd: Crowd, *, epsilon: object, delta: object, decisions: int = 1) -> float:
+def release_chance(
+    count_law: PoissonBinomial, *, epsilon: object, delta: object, decisions: int = 1
+) -> float:
     r"""Return the exact probability that the sampling suppressor releases the count of a single cell.
 
     It does if at most ½ ln(T/δ) of ⌈(T/δ) ln(T/δ)⌉ draws are unsafe, each with `unsafe_chance`: a binomial law. The
     suppressor that computes releases it if `unsafe_chance` is at most δ/T, and there is no chance in that.
 
-    >>> round(release_chance(Crowd([100], [0.3]), epsilon=0.5, delta=0.2, decisions=16), 3)
+    >>> round(release_chance(PoissonBinomial([100], [0.3]), epsilon=0.5, delta=0.2, decisions=16), 3)
     0.998
     """
-    terms, parts = Terms(_epsilon(epsilon), _between(delta, "delta")), _whole(decisions, "decisions")
-    unsafe = unsafe_chance(crowd, epsilon=epsilon)
+    terms, parts = (
+        SuppressionTerms(_epsilon(epsilon), _between(delta, "delta")),
+        _whole(decisions, "decisions"),
+    )
+    unsafe = unsafe_chance(count_law, epsilon=epsilon)
     return _at_most(math.floor(terms.allowed(parts)), terms.draws(parts), unsafe)
 
 
@@ -160,7 +168,7 @@ def breach_bound(decisions: int, delta: object) -> float:
     >>> breach_bound(16, 0.2)
     0.0624...
     """
-    terms, parts = Terms(Fraction(1), _between(delta, "delta")), _whole(decisions, "decisions")
+    terms, parts = SuppressionTerms(Fraction(1), _between(delta, "delta")), _whole(decisions, "decisions")
     draws, hits = terms.draws(parts), math.floor(terms.allowed(parts))
     low, high = 0.0, 1.0
     # Thirds of the interval: a log-concave function rises and then falls.
@@ -193,7 +201,7 @@ def _leaving(people: NDArray[np.int64], prior: float, low: float, high: float) -
 
 
 def _divergence(share: float, prior: float) -> float:
-    """Return the Kullback-Leibler divergence of two coins; infinite where the first is none."""
+    """Return the Kullback-Leibler divergence of two Bernoulli laws; infinite if `share` is not a probability."""
     if not 0 <= share <= 1:
         return math.inf
     parts = ((share, prior), (1 - share, 1 - prior))

@@ -14,28 +14,32 @@ class Question:
     """A table by the attributes `by`, in this order, of those who are in the levels `where`.
 
     A filter is a slice of the table on all the attributes, those of `by` and of `where`: it buys nothing that this
-    larger table would not give. `keep` shows some levels of an attribute and leaves out the others.
+    larger table would not give. `keep` shows some levels of an attribute and leaves out the others. `linear` asks for
+    the unbiased linear estimate where the published table is another.
 
-    Made by `Question.asked`, which refuses names that the domain does not have.
+    Made by `Question.of`, which refuses names that the domain does not have.
     """
 
     by: Margin
     where: tuple[tuple[str, str], ...] = ()
     keep: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    linear: bool = False
 
     @classmethod
-    def asked(
+    def of(
         cls,
         domain: Domain,
         by: Iterable[str],
         where: Mapping[str, str] | None = None,
         keep: Mapping[str, Iterable[str]] | None = None,
+        *,
+        linear: bool = False,
     ) -> "Question":
         """Return the question, its filters in the domain's order; refuse what the domain does not have.
 
         >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
-        >>> Question.asked(domain, ["age"], {"sex": "F"})
-        Question(by=('age',), where=(('sex', 'F'),), keep=())
+        >>> Question.of(domain, ["age"], {"sex": "F"})
+        Question(by=('age',), where=(('sex', 'F'),), keep=(), linear=False)
         """
         listed, filters, kept = tuple(by), dict(where or {}), {a: tuple(k) for a, k in (keep or {}).items()}
         domain.margin((*listed, *filters))
@@ -56,6 +60,7 @@ class Question:
                 for a in ordered
                 if a in kept and len(kept[a]) < len(domain.levels_of(a))
             ),
+            linear,
         )
 
     def margin(self, domain: Domain) -> Margin:
@@ -66,7 +71,7 @@ class Question:
         """Return how many cells the answer has.
 
         >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
-        >>> Question.asked(domain, ["age", "sex"], keep={"age": ["old"]}).cells(domain)
+        >>> Question.of(domain, ["age", "sex"], keep={"age": ["old"]}).cells(domain)
         2
         """
         kept = dict(self.keep)
@@ -77,7 +82,7 @@ class Question:
         return cut(table, self.by, dict(self.where), dict(self.keep))
 
     def describe(self) -> dict[str, object]:
-        """Return the question as plain data."""
+        """Return which cells are asked for, as plain data; which estimate of them, the answer says."""
         return {
             "by": list(self.by),
             "where": dict(self.where),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabulary.builder.api.asking import asked_in_json, asked_in_query
+from tabulary.builder.api.asking import question_in_json, question_in_query
 from tabulary.builder.api.models import AskedTable
 from tabulary.builder.problems import Problem
 from tabulary.core.domain import Domain
@@ -43,21 +43,21 @@ def as_query(question):
 
 @given(questions())
 def test_a_question_in_a_query_is_the_same_question_in_json(question):
-    in_query = asked_in_query(DOMAIN, as_query(question), known=KNOWN)
-    assert in_query == asked_in_json(DOMAIN, AskedTable(**question))
+    in_query = question_in_query(DOMAIN, as_query(question), known=KNOWN)
+    assert in_query == question_in_json(DOMAIN, AskedTable(**question))
     assert in_query.linear == (question["estimate"] == "linear")
 
 
 def test_a_name_reaches_up_to_the_first_colon_that_makes_an_attribute():
     domain = Domain({"a": ["b:c", "x"], "a:b": ["c", "y"]})
-    asked = asked_in_query(domain, [("where", "a:b:c")], known=KNOWN).question
+    asked = question_in_query(domain, [("where", "a:b:c")], known=KNOWN)
     assert asked.where == (("a", "b:c"),)
     only_longer = Domain({"a:b": ["c", "y"]})
-    assert asked_in_query(only_longer, [("where", "a:b:c")], known=KNOWN).question.where == (("a:b", "c"),)
+    assert question_in_query(only_longer, [("where", "a:b:c")], known=KNOWN).where == (("a:b", "c"),)
 
 
 def test_no_attribute_at_all_asks_for_the_total():
-    assert asked_in_query(DOMAIN, [], known=KNOWN).question.by == ()
+    assert question_in_query(DOMAIN, [], known=KNOWN).by == ()
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_no_attribute_at_all_asks_for_the_total():
 )
 def test_what_cannot_be_asked_is_refused_with_the_name_of_what_is_wrong(query, error, words):
     with pytest.raises(error, match=words):
-        asked_in_query(DOMAIN, query, known=KNOWN)
+        question_in_query(DOMAIN, query, known=KNOWN)
 
 
 def test_a_parameter_of_a_million_letters_is_not_given_back():
     with pytest.raises(Problem, match="is not known") as refused:
-        asked_in_query(DOMAIN, [("x" * 1_000_000, "")], known=KNOWN)
+        question_in_query(DOMAIN, [("x" * 1_000_000, "")], known=KNOWN)
     assert len(refused.value.detail) < 300

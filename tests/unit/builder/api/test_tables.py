@@ -39,7 +39,7 @@ def test_a_table_is_told_with_its_question_its_errors_and_its_promise(builder):
     }
     assert document["variables"][0] == {"name": "age", "label": "Age", "levels": ["0-14", "15-64", "65+"]}
     answer = builder.service.datasets["census"].answers.answer(("sex", "age", "region"))
-    cut = Question.asked(DOMAIN, ["age", "sex"], {"region": "South: east"}).cut(answer.table)
+    cut = Question.of(DOMAIN, ["age", "sex"], {"region": "South: east"}).cut(answer.table)
     assert document["count"] == cut.counts.reshape(-1).tolist()
     assert document["standard_error"] == cut.standard_errors.reshape(-1).tolist()
     assert document["upper_95"] == cut.interval()[1].reshape(-1).tolist()

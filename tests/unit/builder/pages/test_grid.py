@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabulary.builder.api.answering import answer_to
-from tabulary.builder.api.asking import Asked
+from tabulary.builder.api.answers import answer_to
 from tabulary.builder.pages.choices import Choices, Show
 from tabulary.builder.pages.grid import Grid, smaller_tables
 from tabulary.cellkey import CellKeyTable
@@ -38,7 +37,7 @@ def opened(tmp_path_factory):
 def asked(dataset, chosen):
     """Return the table that was chosen."""
     question = chosen.question(DOMAIN)
-    return answer_to(dataset, Asked(question), "bob").table
+    return answer_to(dataset, question, "bob").table
 
 
 def grid_of(dataset, chosen):

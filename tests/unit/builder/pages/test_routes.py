@@ -320,7 +320,7 @@ def test_whether_a_difference_is_real_is_answered_with_a_sentence(read, query, a
     assert answer in read(f"/datasets/census/table?rows=sex&columns=age&{query}").text
 
 
-def test_the_verdict_of_the_page_is_that_of_the_api(read, ask):
+def test_the_outcome_of_a_test_on_the_page_is_that_of_the_api(read, ask):
     body = {"test": "difference", "by": ["sex", "age"], "cells": [{"sex": "F"}, {"sex": "M"}]}
     found = ask.post("/api/datasets/census/tests", body).json()
     page = read("/datasets/census/table?rows=sex&columns=age&test=difference&first=sex:F&second=sex:M")

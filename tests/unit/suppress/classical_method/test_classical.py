@@ -12,8 +12,8 @@ from tabulary.core.table import Table
 from tabulary.errors import CannotProtect, ConfidentialError, InvalidArgument, InvalidTable
 from tabulary.suppress.classical_method.classical import classical
 from tabulary.suppress.classical_method.contributions import Contributions
-from tabulary.suppress.classical_method.pattern import smallest_pattern
-from tabulary.suppress.classical_method.rules import Dominance, Levels, PPercent, Threshold
+from tabulary.suppress.classical_method.rules import Dominance, PPercent, ProtectionLevels, Threshold
+from tests.oracles.smallest_pattern import smallest_pattern
 
 COUNTS = [[3, 20, 30, 60], [15, 25, 40, 18], [22, 31, 80, 27]]
 
@@ -209,22 +209,26 @@ def test_people_bound_the_intervals_and_are_published():
 
 def test_bounds_that_an_attacker_knows_ask_for_more_cells():
     tight = np.array(COUNTS) - 1, np.array(COUNTS) + 1
-    wide = classical(table_of(COUNTS), Threshold(5), protection=Levels(lower=2, upper=2))
+    wide = classical(table_of(COUNTS), Threshold(5), protection=ProtectionLevels(lower=2, upper=2))
     assert wide.published.suppressed.sum() == 4
     with pytest.raises(CannotProtect, match="no pattern of suppressed cells protects"):
-        classical(table_of(COUNTS), Threshold(5), protection=Levels(lower=2, upper=2), bounds=tight)
+        classical(table_of(COUNTS), Threshold(5), protection=ProtectionLevels(lower=2, upper=2), bounds=tight)
     near = tight[0].copy(), tight[1].copy()
     near[0][0, 0], near[1][0, 0] = 0, 9
-    made = classical(table_of(COUNTS), Threshold(5), protection=Levels(lower=2, upper=2), bounds=near)
+    made = classical(
+        table_of(COUNTS), Threshold(5), protection=ProtectionLevels(lower=2, upper=2), bounds=near
+    )
     assert made.published.suppressed.sum() > 4
 
 
 def test_protection_levels_may_be_given():
-    made = classical(table_of(COUNTS), Threshold(5), protection=Levels(lower=3, upper=15), cost="counts")
+    made = classical(
+        table_of(COUNTS), Threshold(5), protection=ProtectionLevels(lower=3, upper=15), cost="counts"
+    )
     assert made.protection.lower[0, 0] == 0
     assert made.protection.upper[0, 0] >= 18
     assert made.protection.required.upper[0].tolist() == [15, 0, 0, 0]
-    of_cells = Levels(upper=np.full((3, 4), 15.0))
+    of_cells = ProtectionLevels(upper=np.full((3, 4), 15.0))
     made = classical(table_of(COUNTS), Threshold(5), protection=of_cells, margins="suppress", cost="counts")
     assert made.protection.upper[0, 0] >= 18
 
@@ -321,7 +325,7 @@ def test_a_one_way_table_hides_a_cell_behind_another():
         ({"people": [[1.5]]}, InvalidTable, "people"),
         ({"bounds": (50, 60)}, InvalidTable, "bounds"),
         ({"bounds": (0, [1, 2])}, InvalidTable, "bounds"),
-        ({"protection": Levels(upper=[1, 2, 3])}, InvalidArgument, "levels"),
+        ({"protection": ProtectionLevels(upper=[1, 2, 3])}, InvalidArgument, "levels"),
         ({"contributions": Contributions((3, 4), [0], [3.0])}, InvalidTable, "add up"),
         ({"contributions": Contributions((2,), [0], [3.0])}, InvalidTable, "shape"),
     ],

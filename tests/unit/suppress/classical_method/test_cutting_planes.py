@@ -6,12 +6,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tabulary.suppress.classical_method.cutting_planes import capacity_cuts, cheapest_pattern
+from tabulary.suppress.classical_method.deviation_routes import routes_of
 from tabulary.suppress.classical_method.heuristic import unprotectable
-from tabulary.suppress.classical_method.pattern import smallest_pattern
-from tabulary.suppress.classical_method.problem import Problem
-from tabulary.suppress.classical_method.protection import unmet
-from tabulary.suppress.classical_method.routes import routes_of
-from tabulary.suppress.classical_method.rules import Levels
+from tabulary.suppress.classical_method.linear_attacker import unmet
+from tabulary.suppress.classical_method.rules import ProtectionLevels
+from tabulary.suppress.classical_method.suppression_problem import SuppressionProblem
+from tests.oracles.smallest_pattern import smallest_pattern
 from tests.suppression_problems import cheapest_cost, problems, protects
 
 
@@ -21,7 +21,9 @@ def random_problem(shape, share, seed, *, level=0.15):
     primary = generator.random(shape) < share
     required = np.where(primary, np.ceil(level * values), 0)
     nothing = np.zeros(shape, dtype=bool)
-    return Problem(np.full(shape, np.inf), values, values, primary, nothing, Levels(required, required))
+    return SuppressionProblem(
+        np.full(shape, np.inf), values, values, primary, nothing, ProtectionLevels(required, required)
+    )
 
 
 @settings(deadline=None, max_examples=80)
@@ -82,13 +84,13 @@ def test_against_exact_disclosure_of_large_counts_it_finds_the_smallest_pattern(
     primary = generator.random(shape) < generator.uniform(0, 0.5)
     assume(primary.any())
     values = np.full(shape, 9.0)
-    problem = Problem(
+    problem = SuppressionProblem(
         np.full(shape, np.inf),
         values,
         np.ones(shape),
         primary,
         np.zeros(shape, bool),
-        Levels(width=np.where(primary, 1, 0)),
+        ProtectionLevels(width=np.where(primary, 1, 0)),
     )
     assert cheapest_pattern(problem, routes_of(problem)).cost == smallest_pattern(shape, primary)
 
@@ -132,13 +134,13 @@ def test_a_small_amount_among_huge_ones_is_not_taken_for_protected():
     values = np.full((3, 3), 4e10)
     values[0, 0] = 40.0
     primary = values < 100
-    problem = Problem(
+    problem = SuppressionProblem(
         np.full((3, 3), np.inf),
         values,
         np.ones((3, 3)),
         primary,
         np.zeros((3, 3), bool),
-        Levels(np.where(primary, 8.0, 0), np.where(primary, 8.0, 0)),
+        ProtectionLevels(np.where(primary, 8.0, 0), np.where(primary, 8.0, 0)),
     )
     alone = primary.copy()
     alone[0, 1] = alone[2, 1] = True

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.errors import CannotProtect
+from tabulary.suppress.classical_method.deviation_routes import NetworkRoutes, ProgramRoutes, routes_of
 from tabulary.suppress.classical_method.heuristic import heuristic, unprotectable
-from tabulary.suppress.classical_method.problem import Problem
-from tabulary.suppress.classical_method.protection import unmet
-from tabulary.suppress.classical_method.routes import NetworkRoutes, ProgramRoutes, routes_of
-from tabulary.suppress.classical_method.rules import Levels
+from tabulary.suppress.classical_method.linear_attacker import unmet
+from tabulary.suppress.classical_method.rules import ProtectionLevels
+from tabulary.suppress.classical_method.suppression_problem import SuppressionProblem
 from tests.suppression_problems import cheapest_cost, problems, protects
 
 every_way = pytest.mark.parametrize("ways", [NetworkRoutes, ProgramRoutes])
@@ -64,13 +64,13 @@ def test_flows_and_programs_reach_equally_far(problem, seed):
 def test_a_way_goes_through_cells_that_let_the_cell_deviate_without_others(ways):
     shape = (4, 4)
     generator = np.random.default_rng(3)
-    problem = Problem(
+    problem = SuppressionProblem(
         np.full(shape, np.inf),
         generator.integers(1, 9, shape).astype(float),
         np.ones(shape),
         np.zeros(shape, bool),
         np.zeros(shape, bool),
-        Levels().stretched(shape),
+        ProtectionLevels().stretched(shape),
     )
     routes = ways(problem)
     for up in (True, False):
@@ -87,13 +87,13 @@ def test_on_larger_tables_the_attackers_program_confirms_every_cell(shape):
     values = generator.integers(1, 300, shape).astype(float)
     primary = generator.random(shape) < 0.06
     width = np.where(primary, np.ceil(values / 5), 0)
-    problem = Problem(
+    problem = SuppressionProblem(
         np.full(shape, np.inf),
         values,
         values,
         primary,
         np.zeros(shape, bool),
-        Levels(np.zeros(shape), width, 2 * width),
+        ProtectionLevels(np.zeros(shape), width, 2 * width),
     )
     told = []
     pattern = heuristic(problem, routes_of(problem), progress=lambda *what: told.append(what[0]))

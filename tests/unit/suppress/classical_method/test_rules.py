@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidArgument, InvalidColumn, InvalidTable, UnknownLevel
 from tabulary.suppress.classical_method.contributions import Contributions
-from tabulary.suppress.classical_method.rules import Dominance, Levels, PPercent, Threshold, primary
+from tabulary.suppress.classical_method.rules import Dominance, PPercent, ProtectionLevels, Threshold, primary
 
 amounts = st.lists(st.integers(0, 200), min_size=1, max_size=12)
 
@@ -100,9 +100,9 @@ def test_rules_about_contributions_ask_for_them(rule):
         (lambda: Dominance(1, 100), "between 0 and 100 percent, not 100"),
         (lambda: PPercent(0), "a p above 0, not 0"),
         (lambda: PPercent(float("nan")), "a p above 0, not nan"),
-        (lambda: Levels(upper=-1), "upper protection level is negative"),
-        (lambda: Levels(width=float("inf")), "width protection level is negative, infinite"),
-        (lambda: Levels(lower="much"), "lower protection level is not a number"),
+        (lambda: ProtectionLevels(upper=-1), "upper protection level is negative"),
+        (lambda: ProtectionLevels(width=float("inf")), "width protection level is negative, infinite"),
+        (lambda: ProtectionLevels(lower="much"), "lower protection level is not a number"),
         (lambda: primary([1], []), "no rule says which cells are sensitive"),
     ],
 )
@@ -113,7 +113,7 @@ def test_rules_that_cannot_be_are_refused(make, reason):
 
 def test_levels_that_do_not_fit_a_table_are_refused():
     with pytest.raises(InvalidArgument, match=r"shape \(3,\)"):
-        Levels(upper=[1, 2]).stretched((3,))
+        ProtectionLevels(upper=[1, 2]).stretched((3,))
 
 
 FIRMS = {"branch": ["a", "b", "a"], "region": ["n", "n", "s"], "sales": [7.5, 2.0, 1.0]}

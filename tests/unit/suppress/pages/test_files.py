@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tabulary as tb
+from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.errors import InvalidTable, UnreadableSource
 from tabulary.suppress.pages.files import json_bytes, prior_of, read_table, table_csv_bytes
-from tabulary.suppress.table import SuppressedTable
 from tests.memory import at_most
 
 DOMAIN = tb.Domain({"eye": ["blue", "brown"], "hair": ["fair", "dark", "red"]})

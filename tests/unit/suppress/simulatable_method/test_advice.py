@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidPrivacy
-from tabulary.suppress.samplers.people import People
 from tabulary.suppress.simulatable_method.advice import advice
 from tabulary.suppress.simulatable_method.theorems import unsafe_chance
+from tabulary.table_samplers.people import People
 
 AGES = Domain({"age": ["0-14", "15-64", "65-79", "80+"], "sex": ["F", "M"]})
 
@@ -22,8 +22,8 @@ def test_each_cell_has_the_exact_chance_of_its_own_people():
     people = aged([[150, 160], [500, 480], [90, 70], [25, 10]], [[0.4, 0.3]] * 4)
     found = advice(people, 0.5, 0.2).given
     for index in np.ndindex(people.shape):
-        crowd = people.crowd(tuple((level, level + 1) for level in index))
-        assert found.unsafe[index] == unsafe_chance(crowd, epsilon=0.5)
+        count_law = people.count_law(tuple((level, level + 1) for level in index))
+        assert found.unsafe[index] == unsafe_chance(count_law, epsilon=0.5)
     assert found.chance == pytest.approx(np.prod(1 - found.unsafe))
     assert found.unsafe_cells == pytest.approx(found.unsafe.sum())
     assert found.parts == 5 * 3
@@ -82,7 +82,7 @@ def populations(draw):
 def test_merged_groups_cover_all_levels_in_order_and_are_safe_together(people, epsilon, delta):
     found = advice(people, epsilon, delta)
     if found.merged is None:
-        everybody = people.crowd(tuple((0, levels) for levels in people.shape))
+        everybody = people.count_law(tuple((0, levels) for levels in people.shape))
         assert unsafe_chance(everybody, epsilon=epsilon) > delta / 2 ** len(people.shape)
         return
     for levels, of_axis in zip(people.shape, found.merged.groups, strict=True):
@@ -90,7 +90,7 @@ def test_merged_groups_cover_all_levels_in_order_and_are_safe_together(people, e
     assert found.merged.unsafe.shape == tuple(map(len, found.merged.groups))
     for index in np.ndindex(found.merged.unsafe.shape):
         block = tuple(of_axis[group] for of_axis, group in zip(found.merged.groups, index, strict=True))
-        assert found.merged.unsafe[index] == unsafe_chance(people.crowd(block), epsilon=epsilon)
+        assert found.merged.unsafe[index] == unsafe_chance(people.count_law(block), epsilon=epsilon)
     assert found.merged.chance >= 1 - delta
     assert (found.merged.unsafe <= delta / found.merged.parts).all()
 

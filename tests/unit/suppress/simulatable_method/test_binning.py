@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.suppress.samplers.answers import Answers
-from tabulary.suppress.samplers.known import Cell, Known, Split
-from tabulary.suppress.samplers.people import People
 from tabulary.suppress.simulatable_method.binning import joined_label, masses, median_cut, next_split
 from tabulary.suppress.simulatable_method.suppressor import NO_SAFE_BINNING, TABLE, grouped_domain
-from tabulary.suppress.simulatable_method.terms import Terms
+from tabulary.suppress.simulatable_method.terms import SuppressionTerms
+from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion
+from tabulary.table_samplers.people import People
+from tabulary.table_samplers.table_sampler import PossibleAnswers
 from tests.suppressors import Enumeration, decided
 
 AGES = Domain({"age": range(20, 26), "sex": ["F", "M"]})
@@ -29,17 +29,17 @@ class Wary(Enumeration):
         self.cuts = []
         self._unsafe = unsafe_cuts
 
-    def answers(self, known, question, *, draws, coins):
+    def answers(self, known, question, *, draws, seed):
         deviation = 0.0
-        if isinstance(question, Split) and question.axis == 0:
+        if isinstance(question, SplitQuestion) and question.axis == 0:
             self.cuts.append(question.cut)
             deviation = 9.0 * (question.cut in self._unsafe)
-        return Answers(np.array([0]), np.ones(1), np.array([deviation]))
+        return PossibleAnswers(np.array([0]), np.ones(1), np.array([deviation]))
 
 
 def course(people, sampler, **bins):
     counts = people.in_cells // 2
-    return decided(people, counts, Terms("0.5", "0.2", bins=bins, seed=""), sampler)
+    return decided(people, counts, SuppressionTerms("0.5", "0.2", bins=bins, seed=""), sampler)
 
 
 # ---- where ----------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_attributes_without_bins_keep_their_levels():
 
 def test_columns_are_parted_after_rows():
     ended = course(aged(4, 4, 4, 4, 4, 4), Wary(), age=3)
-    axes = [d.question.axis for d in ended.decisions if isinstance(d.question, Split)]
+    axes = [d.question.axis for d in ended.decisions if isinstance(d.question, SplitQuestion)]
     assert axes == [0, 0, 1]
 
 
@@ -136,9 +136,9 @@ def test_what_was_committed_before_there_was_no_table_stays_in_the_record():
     people = People.of(AGES, np.full((6, 2), 4), 0.5)
 
     class SexIsUnsafe(Wary):
-        def answers(self, known, question, *, draws, coins):
-            answers = super().answers(known, question, draws=draws, coins=coins)
-            if isinstance(question, Split) and question.axis == 1:
+        def answers(self, known, question, *, draws, seed):
+            answers = super().answers(known, question, draws=draws, seed=seed)
+            if isinstance(question, SplitQuestion) and question.axis == 1:
                 answers.deviation[:] = 9.0
             return answers
 
@@ -156,9 +156,9 @@ def test_one_part_is_enough_where_no_more_are_wanted():
 
 def test_levels_without_people_are_not_parted_from_the_rest():
     people = aged(0, 0, 9, 0, 9, 0)
-    split = next_split(Known.total(people, 9), 0, ())
-    assert split == Split(0, 0, 3)
-    parted = Known.total(people, 9).answered(split, 5)
+    split = next_split(PartialTable.total(people, 9), 0, ())
+    assert split == SplitQuestion(0, 0, 3)
+    parted = PartialTable.total(people, 9).answered(split, 5)
     assert next_split(parted, 0, ()) is None
     ended = course(people, Wary(), age=6)
     assert ended.outcome == TABLE
@@ -170,12 +170,12 @@ def test_bins_make_a_table_safe_that_would_not_be_with_every_level():
     terms = {"epsilon": "0.9", "delta": "0.5", "seed": ""}
     counts = np.array([[1, 2], [2, 1], [1, 1], [2, 2], [1, 2], [2, 1]])
     enumeration = Enumeration()
-    fine = decided(people, counts, Terms(**terms), enumeration)
+    fine = decided(people, counts, SuppressionTerms(**terms), enumeration)
     assert fine.outcome == NO_SAFE_BINNING or not all(d.released for d in fine.decisions)
-    coarse = decided(people, counts, Terms(**terms, bins={"age": 2}), enumeration)
+    coarse = decided(people, counts, SuppressionTerms(**terms, bins={"age": 2}), enumeration)
     assert coarse.outcome == TABLE
     assert all(d.released for d in coarse.decisions)
-    assert [d.value for d in coarse.decisions if isinstance(d.question, Cell)] == [4, 4, 5, 5]
+    assert [d.value for d in coarse.decisions if isinstance(d.question, CellQuestion)] == [4, 4, 5, 5]
 
 
 # ---- names ----------------------------------------------------------------------------------------------------------

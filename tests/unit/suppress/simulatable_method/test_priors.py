@@ -11,8 +11,8 @@ from scipy import stats
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable
-from tabulary.suppress.samplers.people import People
 from tabulary.suppress.simulatable_method.priors import fit_prior
+from tabulary.table_samplers.people import People
 
 
 def likelihood(people, counts, mean, weight):

@@ -8,7 +8,7 @@ import pytest
 
 from tabulary.errors import TabularyError
 from tabulary.suppress import SimulatableTable, replay, simulatable
-from tabulary.suppress.samplers.known import Cell
+from tabulary.table_samplers.partial_table import CellQuestion
 
 PEOPLE = np.array([[40, 30, 8], [50, 60, 9], [45, 40, 60]])
 COUNTS = np.array([[18, 13, 3], [25, 27, 4], [20, 19, 28]])
@@ -63,7 +63,7 @@ def first_cell(table, *, released):
     return next(
         d.question.index
         for d in table.decisions
-        if isinstance(d.question, Cell) and d.released is released and d.sampler != "none"
+        if isinstance(d.question, CellQuestion) and d.released is released and d.sampler != "none"
     )
 
 
@@ -169,7 +169,7 @@ def test_a_changed_count_contradicts_the_sums_or_the_record(table):
     assert not replay(forged).ok
 
 
-def test_a_sampled_record_does_not_replay_with_other_coins():
+def test_a_sampled_record_does_not_replay_with_another_seed():
     sampled = made(rule="sampled")
     assert any(decision.unsafe for decision in sampled.decisions)
     forged = changed(sampled, lambda description: description["terms"].update(seed="another"))

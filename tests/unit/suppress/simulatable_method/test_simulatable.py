@@ -22,9 +22,9 @@ from tabulary.errors import (
     UnknownLevel,
 )
 from tabulary.suppress import People, SimulatableTable, SuppressedTable, replay, simulatable
-from tabulary.suppress.samplers.known import Cell
 from tabulary.suppress.simulatable_method.inputs import read_people
 from tabulary.suppress.simulatable_method.suppressor import NO_SAFE_BINNING, TABLE
+from tabulary.table_samplers.partial_table import CellQuestion
 from tests.suppressed_tables import true_posteriors
 
 DOMAIN = tb.Domain({"eye": ["blue", "brown"], "hair": ["fair", "dark"]})
@@ -35,8 +35,8 @@ SECRET = 40
 
 def same(one: People, other: People) -> bool:
     return one.domain == other.domain and all(
-        one.crowd(block).people.tolist() == other.crowd(block).people.tolist()
-        and one.crowd(block).probability.tolist() == other.crowd(block).probability.tolist()
+        one.count_law(block).people.tolist() == other.count_law(block).people.tolist()
+        and one.count_law(block).probability.tolist() == other.count_law(block).probability.tolist()
         for block in (((i, i + 1), (j, j + 1)) for i, j in np.ndindex(2, 2))
     )
 
@@ -87,7 +87,7 @@ def test_small_cells_are_left_out_and_released_ones_are_true(partly):
     decided = {
         decision.question.index: decision.released
         for decision in partly.decisions
-        if isinstance(decision.question, Cell)
+        if isinstance(decision.question, CellQuestion)
     }
     assert {index: not partly.suppressed[index] for index in np.ndindex(3, 3)} == decided
 
@@ -291,8 +291,8 @@ def test_persons_of_one_cell_and_prior_are_of_one_kind(rows):
     read, values = read_people(frame, "has", "p", domain=domain)
     for index in np.ndindex(2, 2):
         here = [row for row in rows if ("ab".index(row[0]), "xy".index(row[1])) == index]
-        crowd = read.crowd(tuple((level, level + 1) for level in index))
-        kinds = dict(zip(crowd.probability.tolist(), crowd.people.tolist(), strict=True))
+        count_law = read.count_law(tuple((level, level + 1) for level in index))
+        kinds = dict(zip(count_law.probability.tolist(), count_law.people.tolist(), strict=True))
         assert kinds == {prior: sum(row[2] == prior for row in here) for prior in {row[2] for row in here}}
         assert values[index] == sum(row[3] for row in here)
 
@@ -301,7 +301,7 @@ def test_a_prior_of_each_person_reaches_the_decisions():
     frame = persons("pandas")
     frame["p"] = np.where(np.arange(260) % 2, 0.4, 0.5)
     published = simulatable(frame, "gene", "p", attributes=["eye", "hair"])
-    assert {float(p) for p in published.people_by_kind.crowd(((0, 2), (0, 2))).probability} == {0.4, 0.5}
+    assert {float(p) for p in published.people_by_kind.count_law(((0, 2), (0, 2))).probability} == {0.4, 0.5}
     assert not published.suppressed.any()
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tabulary.errors import InvalidPrivacy
-from tabulary.suppress.samplers.crowd import Crowd
 from tabulary.suppress.simulatable_method.theorems import (
     LARGEST_CELL,
     breach_bound,
@@ -21,6 +20,7 @@ from tabulary.suppress.simulatable_method.theorems import (
     release_chance,
     unsafe_chance,
 )
+from tabulary.table_samplers.poisson_binomial import PoissonBinomial
 
 PRIORS = st.sampled_from([0.05, 0.2, 0.3, 0.5, 0.6, 0.9])
 
@@ -45,26 +45,28 @@ def unsafe_by_data_sets(priors, epsilon):
 
 @given(st.lists(PRIORS, min_size=1, max_size=8), st.sampled_from([0.1, 0.2, 0.5, 1, 3]))
 def test_unsafe_chance_is_that_of_all_data_sets(priors, epsilon):
-    crowd = Crowd([1] * len(priors), priors)
-    assert unsafe_chance(crowd, epsilon=epsilon) == pytest.approx(
+    count_law = PoissonBinomial([1] * len(priors), priors)
+    assert unsafe_chance(count_law, epsilon=epsilon) == pytest.approx(
         unsafe_by_data_sets(priors, epsilon), abs=1e-12
     )
 
 
 def test_one_person_is_never_safe_and_nobody_always_is():
-    assert unsafe_chance(Crowd([1], [0.4]), epsilon=0.5) == pytest.approx(1)
-    assert unsafe_chance(Crowd([], []), epsilon=0.5) == 0
+    assert unsafe_chance(PoissonBinomial([1], [0.4]), epsilon=0.5) == pytest.approx(1)
+    assert unsafe_chance(PoissonBinomial([], []), epsilon=0.5) == 0
 
 
 @pytest.mark.parametrize("epsilon", ["1/5", 0.2])
 def test_a_count_exactly_at_epsilon_is_safe_on_either_side(epsilon):
     # 40 or 60 of 100 move a prior of one half by exactly 0.2; rounding must not call one of them unsafe.
     inside = stats.binom.cdf(60, 100, 0.5) - stats.binom.cdf(39, 100, 0.5)
-    assert unsafe_chance(Crowd([100], [0.5]), epsilon=epsilon) == pytest.approx(1 - inside, rel=1e-9)
+    assert unsafe_chance(PoissonBinomial([100], [0.5]), epsilon=epsilon) == pytest.approx(
+        1 - inside, rel=1e-9
+    )
 
 
 def test_tails_that_one_minus_a_sum_would_lose_are_kept():
-    tiny = unsafe_chance(Crowd([10_000], [0.4]), epsilon=0.2)
+    tiny = unsafe_chance(PoissonBinomial([10_000], [0.4]), epsilon=0.2)
     expected = stats.binom.cdf(3199, 10_000, 0.4) + stats.binom.sf(4800, 10_000, 0.4)
     assert 0 < tiny == pytest.approx(expected, rel=1e-6)
     assert tiny < 1e-50
@@ -72,11 +74,11 @@ def test_tails_that_one_minus_a_sum_would_lose_are_kept():
 
 @given(st.integers(1, 300), PRIORS, st.sampled_from([0.05, 0.2, 0.5]), st.integers(1, 121))
 def test_release_chance_is_the_binomial_law_of_the_unsafe_draws(people, prior, delta, decisions):
-    crowd = Crowd([people], [prior])
+    count_law = PoissonBinomial([people], [prior])
     inverse = decisions / delta
     draws, hits = math.ceil(inverse * math.log(inverse)), math.floor(math.log(inverse) / 2)
-    expected = stats.binom.cdf(hits, draws, unsafe_chance(crowd, epsilon=0.5))
-    found = release_chance(crowd, epsilon=0.5, delta=delta, decisions=decisions)
+    expected = stats.binom.cdf(hits, draws, unsafe_chance(count_law, epsilon=0.5))
+    found = release_chance(count_law, epsilon=0.5, delta=delta, decisions=decisions)
     assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -102,8 +104,8 @@ def test_people_needed_are_enough_and_one_fewer_are_not(prior, epsilon, chance, 
 
 def test_people_needed_agree_with_the_unsafe_chance_of_a_crowd():
     needed = people_needed(0.3, epsilon=0.5, chance=0.99)
-    assert unsafe_chance(Crowd([needed], [0.3]), epsilon=0.5) <= 0.01
-    assert unsafe_chance(Crowd([needed - 1], [0.3]), epsilon=0.5) > 0.01
+    assert unsafe_chance(PoissonBinomial([needed], [0.3]), epsilon=0.5) <= 0.01
+    assert unsafe_chance(PoissonBinomial([needed - 1], [0.3]), epsilon=0.5) > 0.01
 
 
 def test_people_needed_are_the_same_for_a_prior_and_its_opposite():
@@ -134,34 +136,34 @@ def test_theorem_5_is_the_printed_formula_or_nothing(people, margin, epsilon, ce
 
 
 @st.composite
-def crowds(draw):
+def count_laws(draw):
     """People whose priors lie between a margin and its opposite, many of them at the ends, and the margin."""
     margin = draw(st.sampled_from([0.05, 0.1, 0.25, 0.4, 0.5]))
     kinds = draw(st.integers(1, 3))
     inside = st.sampled_from([margin, 1 - margin, 0.5])
     sizes = st.sampled_from([1, 5, 40, 300, 1500])
-    return Crowd([draw(sizes) for _ in range(kinds)], [draw(inside) for _ in range(kinds)]), margin
+    return PoissonBinomial([draw(sizes) for _ in range(kinds)], [draw(inside) for _ in range(kinds)]), margin
 
 
 @settings(max_examples=150)
-@given(crowds(), st.sampled_from([0.1, 0.2, 0.5, 1, 2, 8]))
+@given(count_laws(), st.sampled_from([0.1, 0.2, 0.5, 1, 2, 8]))
 def test_theorem_5_holds_and_is_never_above_the_exact_chance(drawn, epsilon):
-    crowd, margin = drawn
-    exact = 1 - unsafe_chance(crowd, epsilon=epsilon)
-    assert full_release_bound(crowd.size, margin=margin, epsilon=epsilon) <= exact + 1e-9
+    count_law, margin = drawn
+    exact = 1 - unsafe_chance(count_law, epsilon=epsilon)
+    assert full_release_bound(count_law.size, margin=margin, epsilon=epsilon) <= exact + 1e-9
 
 
 @settings(max_examples=150)
 @given(
-    crowds(),
+    count_laws(),
     st.sampled_from([0.1, 0.5, 1, 2, 8]),
     st.sampled_from([0.01, 0.1, 0.3]),
     st.sampled_from([1, 4, 121]),
 )
 def test_theorem_6_holds_and_is_never_above_the_exact_chance(drawn, epsilon, delta, decisions):
-    crowd, margin = drawn
-    exact = release_chance(crowd, epsilon=epsilon, delta=delta, decisions=decisions)
-    bound = release_bound(crowd.size, margin=margin, epsilon=epsilon, delta=delta, decisions=decisions)
+    count_law, margin = drawn
+    exact = release_chance(count_law, epsilon=epsilon, delta=delta, decisions=decisions)
+    bound = release_bound(count_law.size, margin=margin, epsilon=epsilon, delta=delta, decisions=decisions)
     assert bound <= exact + 1e-9
 
 
@@ -241,7 +243,10 @@ def test_breach_bound_is_the_greatest_over_all_probabilities_of_an_unsafe_value(
         (lambda: full_release_bound(10, margin=0.5, epsilon="much"), "epsilon must be"),
         (lambda: full_release_bound(10, margin=0.5, epsilon=0.2, cells=0), "cells must be"),
         (lambda: release_bound(10, margin=0.5, epsilon=0.2, delta=1), "delta must be strictly between"),
-        (lambda: release_chance(Crowd([5], [0.5]), epsilon=0.2, delta=0.1, decisions=0), "decisions must be"),
+        (
+            lambda: release_chance(PoissonBinomial([5], [0.5]), epsilon=0.2, delta=0.1, decisions=0),
+            "decisions must be",
+        ),
         (lambda: people_needed(1, epsilon=0.2, chance=0.9), "a prior probability must be strictly between"),
         (lambda: people_needed(0.5, epsilon=0.2, chance=1), "the chance must be strictly between"),
         (lambda: breach_bound(5, 0), "delta must be strictly between"),

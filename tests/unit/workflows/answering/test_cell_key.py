@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tabulary.cellkey import CellKeyTable, KeyedRecords, PTable, RecordKeys, perturb, record_keys
 from tabulary.cellkey.promise import PROMISE
+from tabulary.cellkey.sparsity import Sparsity
 from tabulary.core.cache import ENTRY_BYTES, Cache
 from tabulary.core.domain import Domain
 from tabulary.errors import (
@@ -22,7 +23,7 @@ from tabulary.errors import (
 )
 from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering.answers import Answerer, Method
-from tabulary.workflows.answering.cell_key import CellKeyAnswers, Sparsity
+from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.questions import Question
 from tests.entropy import SeededEntropy
 from tests.unit.cellkey.ptables import wide_ptable
@@ -108,7 +109,7 @@ def test_an_answer_is_what_perturb_publishes():
 
 def test_a_filter_is_a_slice_of_the_larger_table():
     answers = opened(minimum=40)
-    question = Question.asked(DOMAIN, ["age"], {"sex": "M"}, {"age": ["0", "2"]})
+    question = Question.of(DOMAIN, ["age"], {"sex": "M"}, {"age": ["0", "2"]})
     whole = answers.answer(question.margin(DOMAIN)).table
     cut = question.cut(whole)
     assert cut.margin == ("age",)
@@ -153,9 +154,9 @@ def test_what_could_not_answer_every_table_is_refused_when_it_is_opened():
         opened(records, secret=None)
     with pytest.raises(InvalidNoise, match="at least 32 bytes"):
         opened(records, secret=b"short")
-    with pytest.raises(InvalidArgument, match="256 keys and the ptable 16"):
+    with pytest.raises(InvalidArgument, match="256 keys and the ptable has 16"):
         opened(records, wide_ptable(16, 1))
-    with pytest.raises(InvalidArgument, match="smallest count"):
+    with pytest.raises(InvalidArgument, match="smallest published count"):
         opened(records, minimum=-1)
     with pytest.raises(DifferentDomains, match="different domains"):
         opened(records, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))

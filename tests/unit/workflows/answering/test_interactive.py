@@ -306,7 +306,7 @@ def test_a_filter_asks_for_the_larger_table_and_its_slices_are_paid_for_once(led
     answers = opened(ledger)
     sums = np.zeros(3, dtype=np.int64)
     for sex in ("F", "M"):
-        question = Question.asked(DOMAIN, ["age"], {"sex": sex})
+        question = Question.of(DOMAIN, ["age"], {"sex": sex})
         whole = answers.answer(question.margin(DOMAIN), asker="ada").table
         cut = question.cut(whole)
         assert cut.counts.tolist() == whole.slice(sex=sex).counts.tolist()

@@ -19,7 +19,7 @@ TABLE = ReleasedTable(
 
 
 def asked(by, where=None, keep=None):
-    return Question.asked(DOMAIN, by, where, keep)
+    return Question.of(DOMAIN, by, where, keep)
 
 
 def test_one_question_is_one_object_however_its_filters_are_written():
@@ -59,7 +59,7 @@ def test_the_answer_is_a_slice_in_the_asked_order_with_the_chosen_levels_and_the
 )
 def test_what_the_domain_does_not_have_is_refused(question, error, said):
     with pytest.raises(error, match=said):
-        Question.asked(DOMAIN, **question)
+        Question.of(DOMAIN, **question)
 
 
 def test_it_is_described_as_plain_data():

@@ -212,7 +212,7 @@ async function swap(url, remember) {
     const same = focus && fresh.querySelector(`[data-focus="${CSS.escape(focus)}"]`);
     (same || fresh).focus({ preventScroll: true });
     if (remember) history.pushState(null, "", answer.url);
-    // The last one is the most particular: the verdict of a test, if there is one.
+    // The last one is the most particular: the outcome of a test, if there is one.
     announce([...fresh.querySelectorAll("[data-announce]")].at(-1)?.dataset.announce ?? document.title);
   } catch (problem) {
     if (problem.name !== "AbortError") location.assign(url);

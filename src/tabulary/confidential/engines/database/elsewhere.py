@@ -1,4 +1,4 @@
-"""A table of any other database that Ibis has a backend for: asked with one statement, and only if it is understood."""
+"""A table of any other database with an Ibis backend: one statement, after a check that the database understands it."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -32,18 +32,19 @@ _QUERY = "query"
 
 _T = TypeVar("_T")
 
-# Ibis has backends that are no databases, or that are reached in another way.
+# Some backends of Ibis are not databases, or are reached in another way.
 _NO_DATABASES = frozenset(["polars", "pyspark", "flink"])
 
 _UNREACHED = (
-    "it refuses the connection, or nothing answers there. Nothing was counted. Check the address, the user and the "
-    "password."
+    "it refuses the connection, or does not answer. Nothing was counted. Check the address, the user and "
+    "the password."
 )
 _FAILED = (
-    "the database refused a query, or the connection was lost. Nothing was counted. Its own log says why."
+    "the database refused a query, or the connection was lost. Nothing was counted. The log of the "
+    "database says why."
 )
 
-# What every database must say of a few values, before it is asked about records: which of the texts below a value is.
+# A check before any query about records: every database must say which of the texts below a value is.
 _TEXTS = ("1", "0.5", "true", "a", "2024-02-29")
 TELLING: tuple[tuple[object, str, str | None], ...] = (
     (1, "int64", "1"),
@@ -63,7 +64,7 @@ TELLING: tuple[tuple[object, str, str | None], ...] = (
 
 
 class Elsewhere:
-    """A table or a view of a database that Ibis has a backend for; see `Place`."""
+    """A table or a view of a database with an Ibis backend; see `Place`."""
 
     def __init__(self, address: str, table: str) -> None:
         self._table = TableName.read(table)
@@ -73,19 +74,20 @@ class Elsewhere:
         known = {backend.name for backend in entry_points(group="ibis.backends")} - _NO_DATABASES
         if self.name not in known:
             raise InvalidAddress(
-                f"no database is known at {self.name}://. Nothing was counted. An address begins with postgresql://, "
-                f"duckdb:// or sqlite://, or with the name of another of Ibis's backends: {', '.join(sorted(known))}."
+                f"no database is known at {self.name}://. Nothing was counted. An address begins with "
+                "postgresql://, duckdb:// or sqlite://, or with the name of another Ibis backend: "
+                f"{', '.join(sorted(known))}."
             )
 
     def __repr__(self) -> str:
         return f"<{self._called}>"
 
     @contextmanager
-    def open(self, weights: Weights | None) -> Iterator["Session"]:
+    def open(self, weights: Weights | None) -> Iterator["ElsewhereSession"]:
         """Return a session; see `Place.open`."""
         backend = self._connect()
         try:
-            yield Session(backend, self._table, self._called)
+            yield ElsewhereSession(backend, self._table, self._called)
         finally:
             with suppress(Exception):
                 backend.disconnect()
@@ -107,8 +109,8 @@ class Elsewhere:
         )
 
 
-class Session:
-    """One connection; see `Session`. Nobody knows its transactions here, so all is asked in one statement."""
+class ElsewhereSession:
+    """One connection; see `Session`. Its transactions are unknown, so everything is asked in one statement."""
 
     collates = True
 
@@ -119,8 +121,9 @@ class Session:
         understood = _quietly(self._is_understood, called, _FAILED)
         if not understood:
             raise UnreadableSource(
-                f"{called} cannot be counted: its database takes different values for the same, or does not know types "
-                "that levels are made of. Nothing was counted. Export the records to Parquet, and count the file."
+                f"{called} cannot be counted: its database treats different values as equal, or does not "
+                "know the types of levels. Nothing was counted. Export the records to Parquet, and count "
+                "the file."
             )
         self.relations = (_quietly(lambda: self._described(table), called, _FAILED),)
 
@@ -137,7 +140,7 @@ class Session:
             yield keys, numbers
 
     def answers_to(self, query: ir.Table) -> NDArray[np.int64]:
-        """Return the rows of an answer, in which everything is a whole number."""
+        """Return the rows of an answer; every value in it is a whole number."""
         found = self._backend.to_pyarrow(query)
         return np.column_stack([column.cast(pyarrow.int64()).to_numpy() for column in found.columns])
 
@@ -162,7 +165,7 @@ class Session:
 
 
 def _quietly(action: Callable[[], _T], called: str, said: str) -> _T:
-    """Return what the action returns, or say what is said; a driver's warnings may quote what its errors may."""
+    """Return what the action returns, or raise our own message; a driver's errors and warnings may quote a record."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return guarded(action, called, lambda _: said)

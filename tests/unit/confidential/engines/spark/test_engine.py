@@ -120,7 +120,7 @@ def test_a_weight_that_is_none_refuses_the_records(spark, wrong):
     records = Records.from_spark(
         spark.createDataFrame(table), DOMAIN, CODINGS, weights=Weights("w", 2, unit="1/4")
     )
-    refusal(InvalidColumn, "column 'w' holds a weight that is", lambda: records.tally(MARGINS))
+    refusal(InvalidColumn, "column 'w' has a weight that is", lambda: records.tally(MARGINS))
 
 
 def test_three_hundred_attributes_are_counted(spark):
@@ -258,7 +258,7 @@ def test_weights_that_are_no_numbers_are_refused(spark):
     weights = Weights("w", 2, unit=1)
     refusal(
         InvalidColumn,
-        "a type whose values are no numbers",
+        "a type whose values are not numbers",
         lambda: Records.from_spark(frame, Domain({"sex": ["F"]}), weights=weights),
     )
 
@@ -359,7 +359,7 @@ def test_a_cluster_that_does_not_come_to_it_is_given_up_after_a_while(spark, fra
 def test_a_patience_that_is_no_time_is_refused(spark, frame, asked):
     spark.conf.set(PATIENCE, asked)
     try:
-        words = f"the setting {PATIENCE} is a number of seconds above zero"
+        words = f"the setting {PATIENCE} must be a number of seconds above zero"
         refusal(InvalidAddress, words, lambda: Records.from_spark(frame, DOMAIN, CODINGS))
     finally:
         spark.conf.unset(PATIENCE)
@@ -487,7 +487,7 @@ def test_a_file_that_is_no_parquet_file_is_told(spark, spark_cluster, tmp_path):
     (tmp_path / "people.parquet").write_text(TELLING)
     refusal(
         UnreadableSource,
-        "no Parquet file",
+        "not a Parquet file",
         lambda: SparkEngine.connect(spark_cluster.url, str(tmp_path), DOMAIN),
     )
 

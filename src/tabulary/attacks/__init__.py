@@ -1,0 +1,1 @@
+"""What a reader can find out from published tables."""

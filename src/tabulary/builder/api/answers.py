@@ -1,0 +1,131 @@
+"""From a parsed question about a table to its answer, written in a format.
+
+A body depends on the question, the version of the dataset and its noise. Nothing of the call is in it, neither time nor
+cost nor asker, so it is the same to the last byte for ever, on every worker.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from tabulary.builder.api.bodies import Body
+from tabulary.builder.api.formats import AnswerFormat
+from tabulary.builder.service import Dataset
+from tabulary.cellkey import CellKeyTable
+from tabulary.core.privacy import describe_privacy
+from tabulary.release import SigningKey
+from tabulary.release.exchange import Provenance, signature_headers, table_document
+from tabulary.release.formats import file_stems, plan_facts
+from tabulary.release.publication import Publication
+from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.questions import Question
+
+
+@dataclass(frozen=True, eq=False)
+class TableQuestion:
+    """A table of a dataset in a format; `payer` pays for it, and `signing_key` signs its JSON document.
+
+    Only the document says of itself which question it answers, so a signature of another format would prove little.
+    """
+
+    dataset: Dataset
+    question: Question
+    form: AnswerFormat
+    payer: str | None
+    signing_key: SigningKey | None = field(default=None, repr=False)
+
+    @property
+    def key(self) -> Hashable:
+        """What the body depends on."""
+        return "table", self.dataset.name, self.dataset.answers.version, self.question, self.form.name
+
+    @property
+    def is_test(self) -> bool:
+        """False: no hypothesis is tested."""
+        return False
+
+    def body(self) -> Body:
+        """Return the table, written. May count, may debit, may take seconds."""
+        # First, since a question may cost: what cannot be written is not asked.
+        self.form.refuse(self.question.cells(self.dataset.answers.domain))
+        answered = AnsweredTable(
+            self.dataset, self.question, answer_to(self.dataset, self.question, self.payer)
+        )
+        content = self.form.write(answered)
+        file_name = f"{answered.stem}{self.form.suffix}" if self.form.suffix else None
+        body = Body.of(content, self.form.media_type, file_name)
+        if self.signing_key is None or self.form.writer is not None:
+            return body
+        return replace(body, signed=signature_headers(content, self.signing_key))
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredTable:
+    """The answer to a question, with the words of its dataset, ready to be written in any format."""
+
+    dataset: Dataset
+    question: Question
+    answer: Answer
+
+    @property
+    def stem(self) -> str:
+        """What its file is called, without an ending."""
+        (stem,) = file_stems([(self.dataset.name, *self.question.by)]).values()
+        return stem
+
+    def document(self) -> dict[str, object]:
+        """Return the table as plain data, with what was asked and of which version of which dataset."""
+        answers, answer = self.dataset.answers, self.answer
+        provenance = Provenance(
+            dataset=self.dataset.name,
+            version=answers.version,
+            method=answers.method.value,
+            promise=answer.promise.statement,
+            plan=None if answer.plan is None else answer.plan.digest(),
+            reconstructed=answer.reconstructed,
+            perturbation=answer.table.ptable if isinstance(answer.table, CellKeyTable) else None,
+        )
+        labels = {name: variable.label for name, variable in self.dataset.variables.items()}
+        return table_document(answer.table, provenance, self.question.describe(), labels)
+
+    def publication(self) -> Publication:
+        """Return the table with the labels of its dataset, and the filters in its title."""
+        variables, answer = self.dataset.variables, self.answer
+        labels = {attribute: variable.label for attribute, variable in variables.items()}
+        filters = [f"{labels[a]}: {variables[a].level(level)}" for a, level in self.question.where]
+        told = Publication.of(
+            answer.table,
+            name=self.stem,
+            source=self.dataset.title,
+            edition=self.dataset.answers.version,
+            labels=labels,
+            level_labels={attribute: variable.levels for attribute, variable in variables.items()},
+            notes=(answer.promise.statement,),
+            facts={} if answer.plan is None else plan_facts(answer.plan),
+        )
+        return replace(told, title=f"{told.heading} ({'; '.join(filters)})") if filters else told
+
+
+def answer_to(dataset: Dataset, question: Question, payer: str | None) -> Answer:
+    """Return the answer to a question, cut to it. May count, may debit, may take seconds."""
+    answers = dataset.answers
+    answer = answers.answer(question.margin(answers.domain), asker=payer, linear=question.linear)
+    return replace(answer, table=question.cut(answer.table))
+
+
+def accuracy_of(dataset: Dataset, question: Question) -> dict[str, object]:
+    """Return the size of a table, its expected error and its price as plain data; refuse one that is not allowed."""
+    answers = dataset.answers
+    margin = question.margin(answers.domain)
+    answers.universe.refuse(margin)
+    expected, price = answers.expected(margin), answers.price(margin)
+    return {
+        "dataset": dataset.name,
+        "version": answers.version,
+        "method": answers.method.value,
+        "question": question.describe(),
+        "table": list(margin),
+        "cells": question.cells(answers.domain),
+        "standard_error": None if expected is None else expected.standard_error,
+        "half_width_95": None if expected is None else expected.half_width,
+        "price": None if price is None else describe_privacy(price),
+    }

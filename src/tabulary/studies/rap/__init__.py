@@ -1,5 +1,0 @@
-"""Relaxed Adaptive Projection: the error curves of its paper, and the same for this package's other ways."""
-
-from tabulary.studies.rap.study import RapCurves
-
-__all__ = ["RapCurves"]

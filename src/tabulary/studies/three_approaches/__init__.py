@@ -1,5 +1,0 @@
-"""Cells, margins or Fourier coefficients: the comparison of Dwork, McSherry & Talwar (2007), in numbers."""
-
-from tabulary.studies.three_approaches.study import ThreeApproaches
-
-__all__ = ["ThreeApproaches"]
