@@ -10,7 +10,7 @@ import tabulary as tb
 from docs import build
 from docs.command_pages import every_command
 from tabulary.planning.choice import RECONSTRUCTORS, ROUNDINGS
-from tabulary.planning.comparison import MECHANISMS
+from tabulary.planning.mechanism import MECHANISMS
 from tests.pages import ROOT, pages, read
 
 REMEDY = "run `make docs` and commit what it writes"

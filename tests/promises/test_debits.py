@@ -20,7 +20,7 @@ from tabulary.workflows import read_plan_file, release_to_folder
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tabulary.workflows.perturbing import perturb
-from tabulary.workflows.synthesizing import Method, synthesize
+from tabulary.workflows.synthesizing import SynthesisMethod, synthesize
 
 TABLE = tb.Table(tb.Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), [[40, 60], [30, 70]])
 DOMAIN = TABLE.domain
@@ -83,7 +83,7 @@ def _folder(records, ledger, folder):
 def _synthesized(records, ledger, folder):
     (folder / "plan.toml").write_text(PLAN_FILE)
     planned = replace(read_plan_file(folder / "plan.toml"), source=LostSource())
-    synthesize(planned, Method.release, ledger=ledger.account("census"))
+    synthesize(planned, SynthesisMethod.release, ledger=ledger.account("census"))
 
 
 def _fixed(records, ledger, folder):

@@ -23,7 +23,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Relation
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn, InvalidPlan, TableRefused, WeightsClipped
-from tabulary.mechanisms.on_demand import ResidualsOnDemand
+from tabulary.mechanisms.on_demand import MeasuredOnDemand
 from tabulary.planning.allowed_tables import Universe
 from tabulary.synth import adaptive
 from tabulary.synth.mwem import MwemPlan, even_table, margin_scores
@@ -238,7 +238,7 @@ def test_all_parts_of_a_fixed_universe_keep_the_loss(rules, relation, domain, pr
 
     def measured(rows: tuple[Row, ...]) -> Any:
         tallies = TallyCache(survey.records(*rows))
-        return ResidualsOnDemand(
+        return MeasuredOnDemand(
             tallies, plan, bytes(32), sampler=lambda entropy: ConstantSampler()
         ).measurement()
 

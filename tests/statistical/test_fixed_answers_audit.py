@@ -18,10 +18,10 @@ from tabulary.confidential.records import Records
 from tabulary.confidential.tally_cache import TallyCache
 from tabulary.core.privacy import gaussian_delta
 from tabulary.core.residuals import centre
-from tabulary.mechanisms.on_demand import ResidualsOnDemand
+from tabulary.mechanisms.on_demand import MeasuredOnDemand
 from tabulary.noise import ExactSampler
 from tabulary.planning.allowed_tables import Universe
-from tabulary.reconstruct.on_demand import TablesOnDemand
+from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.workflows.answering.fixed import plan_of_universe
 from tests.twins import SABOTAGED, SeededTwin, bounds
 
@@ -54,7 +54,7 @@ def _losses(sampler):
         losses = []
         for number in range(KEYS):
             key = hashlib.sha256(b"%d" % number).digest()
-            answers = TablesOnDemand(PLAN, ResidualsOnDemand(tallies, PLAN, key, sampler=sampler).values)
+            answers = TablesOnDemand(PLAN, MeasuredOnDemand(tallies, PLAN, key, sampler=sampler).values)
             told = _residuals({margin: answers.table(margin) for margin in UNIVERSE.margins})
             losses.append(
                 sum(

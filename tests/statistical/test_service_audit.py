@@ -22,7 +22,7 @@ from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import State
 from tabulary.core.privacy import gaussian_delta
 from tabulary.ledger import Ledger
-from tabulary.mechanisms.on_demand import ResidualsOnDemand
+from tabulary.mechanisms.on_demand import MeasuredOnDemand
 from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering import interactive
 from tabulary.workflows.answering.fixed import FixedAnswers, plan_of_universe
@@ -43,7 +43,7 @@ def sabotage(monkeypatch):
     def smaller(entropy):
         return SeededTwin(SABOTAGED, entropy)
 
-    monkeypatch.setitem(ResidualsOnDemand.__init__.__kwdefaults__, "sampler", smaller)
+    monkeypatch.setitem(MeasuredOnDemand.__init__.__kwdefaults__, "sampler", smaller)
     monkeypatch.setattr(interactive, "ExactSampler", smaller)
 
 

@@ -154,7 +154,7 @@ def _bar(error: float, longest: float, width: int) -> str:
 
 def _noise(made: Plan) -> list[str]:
     """Return the laws of noise, one sentence each, or their range if there are many."""
-    what = "cell" if made.query == "counts" else "number"
+    what = made.query.unit
     laws = [_law(part.noise.describe()) for part in made.measured]
     different = sorted(set(laws))
     if len(different) <= _MOST_LAWS:

@@ -12,7 +12,7 @@ from tabulary.errors import InvalidArgument, ReleaseExists
 from tabulary.release import Release
 from tabulary.synth import SyntheticRecords, from_release, utility
 from tabulary.workflows import read_plan_file
-from tabulary.workflows.synthesizing import Method, synthesize
+from tabulary.workflows.synthesizing import SynthesisMethod, synthesize
 
 
 def synth(
@@ -22,8 +22,8 @@ def synth(
         int | None, typer.Option(min=1, help="The number of rows. Default: the number of people.")
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="The method that makes rows from the records of a plan file.")
-    ] = Method.release,
+        SynthesisMethod, typer.Option(help="The method that makes rows from the records of a plan file.")
+    ] = SynthesisMethod.release,
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -92,10 +92,10 @@ def synth(
 
 
 def _of_folder(
-    folder: Path, rows: int | None, method: Method, for_records: Mapping[str, object]
+    folder: Path, rows: int | None, method: SynthesisMethod, for_records: Mapping[str, object]
 ) -> tuple[SyntheticRecords, Release]:
     idle = [option for option, value in for_records.items() if value is not None]
-    if method is not Method.release:
+    if method is not SynthesisMethod.release:
         idle.insert(0, f"--method {method}")
     if idle:
         raise InvalidArgument(

@@ -15,9 +15,9 @@ from tabulary.cli.show import named_margin
 from tabulary.cli.verdict import (
     AWARE,
     NAIVE,
-    Question,
     TestMethod,
-    Verdict,
+    TestQuestion,
+    TestVerdict,
     print_assumptions,
     print_verdicts,
 )
@@ -30,10 +30,10 @@ from tabulary.planning import show_width
 from tabulary.release import Release, ReleasedTable
 from tabulary.release.table import CONFIDENCE
 
-Answered = tuple[Question, list[Verdict]]
+Answered = tuple[TestQuestion, list[TestVerdict]]
 
 
-class Method(StrEnum):
+class WhichTests(StrEnum):
     """Which tests to run."""
 
     both = "both"
@@ -46,10 +46,10 @@ class Method(StrEnum):
         return _TESTS[self]
 
 
-_TESTS: dict[Method, tuple[TestMethod, ...]] = {
-    Method.both: (NAIVE, AWARE),
-    Method.naive: (NAIVE,),
-    Method.aware: (AWARE,),
+_TESTS: dict[WhichTests, tuple[TestMethod, ...]] = {
+    WhichTests.both: (NAIVE, AWARE),
+    WhichTests.naive: (NAIVE,),
+    WhichTests.aware: (AWARE,),
 }
 
 
@@ -57,8 +57,8 @@ def judge(
     folder: Annotated[Path, typer.Argument(help="A release folder.")],
     margin: Annotated[list[str], typer.Argument(help="The attributes of the table.")],
     method: Annotated[
-        Method, typer.Option(help="The test that accounts for the noise, the naive test, or both.")
-    ] = Method.both,
+        WhichTests, typer.Option(help="The test that accounts for the noise, the naive test, or both.")
+    ] = WhichTests.both,
     alpha: Annotated[
         float, typer.Option(help="How often a test may call chance a finding: 0.05 means 5 times in 100.")
     ] = 0.05,
@@ -114,14 +114,14 @@ def judge(
     output.print(f"\n{question.asked}", style="bold", markup=False)
     output.print(_described(table), markup=False)
     print_verdicts(question, verdicts, alpha)
-    if len(table.margin) == 2 and model is None and method is not Method.naive:
+    if len(table.margin) == 2 and model is None and method is not WhichTests.naive:
         _print_strength(table)
     print_assumptions(verdicts)
 
 
 def _check_options(
     alpha: float,
-    method: Method,
+    method: WhichTests,
     *,
     model: str | None,
     expected: str | None,
@@ -138,9 +138,9 @@ def _check_options(
         raise InvalidArgument(
             f"{given[1]} does not go with {given[0]}. Nothing was tested. Leave one of them out."
         )
-    if method is not Method.both and search:
+    if method is not WhichTests.both and search:
         raise InvalidArgument("--search shows both verdicts. Nothing was tested. Leave --method out.")
-    if method is Method.naive and bootstrap:
+    if method is WhichTests.naive and bootstrap:
         raise InvalidArgument(
             "--bootstrap redraws the noise, and --method naive ignores it. Nothing was tested. Leave one "
             "of them out."
@@ -148,7 +148,12 @@ def _check_options(
 
 
 def _answered(
-    table: ReleasedTable, method: Method, *, model: str | None, expected: str | None, bootstrap: int | None
+    table: ReleasedTable,
+    method: WhichTests,
+    *,
+    model: str | None,
+    expected: str | None,
+    bootstrap: int | None,
 ) -> Answered:
     """Return the question that the options ask of a table, and what each test says."""
     attributes = len(table.margin)
@@ -170,9 +175,9 @@ def _answered(
     return _of_more(table, method)
 
 
-def _of_two(table: ReleasedTable, method: Method, bootstrap: int | None) -> Answered:
+def _of_two(table: ReleasedTable, method: WhichTests, bootstrap: int | None) -> Answered:
     pair = " and ".join(table.margin)
-    question = Question(
+    question = TestQuestion(
         asked=f"Are {pair} related?",
         supposed=f"{pair} were unrelated",
         found="yes, they are related",
@@ -183,7 +188,7 @@ def _of_two(table: ReleasedTable, method: Method, bootstrap: int | None) -> Answ
         for each in method.tests
     ]
     return question, [
-        Verdict(each, one.statistic, one.degrees_of_freedom, one.p_value, one.assumed)
+        TestVerdict(each, one.statistic, one.degrees_of_freedom, one.p_value, one.assumed)
         for each, one in zip(method.tests, found, strict=True)
     ]
 
@@ -193,10 +198,10 @@ def _redrawn(table: ReleasedTable, repetitions: int) -> infer.TestResult:
         return infer.independence(table, "bootstrap", repetitions=repetitions, progress=progress)
 
 
-def _of_more(table: ReleasedTable, method: Method) -> Answered:
+def _of_more(table: ReleasedTable, method: WhichTests) -> Answered:
     *first, last = table.margin
     named = f"{', '.join(first)} and {last}"
-    question = Question(
+    question = TestQuestion(
         asked=f"Are any of {named} related?",
         supposed=f"{named} were all unrelated",
         found="yes, at least two of them are",
@@ -205,8 +210,8 @@ def _of_more(table: ReleasedTable, method: Method) -> Answered:
     return question, _fitted(table, method, [(name,) for name in table.margin])
 
 
-def _of_model(table: ReleasedTable, method: Method, model: str) -> Answered:
-    question = Question(
+def _of_model(table: ReleasedTable, method: WhichTests, model: str) -> Answered:
+    question = TestQuestion(
         asked=f"Does the model {model} leave anything out?",
         supposed=f"{model} were all there is",
         found="yes, it leaves something out",
@@ -215,15 +220,15 @@ def _of_model(table: ReleasedTable, method: Method, model: str) -> Answered:
     return question, _fitted(table, method, model)
 
 
-def _fitted(table: ReleasedTable, method: Method, model: str | list[tuple[str]]) -> list[Verdict]:
+def _fitted(table: ReleasedTable, method: WhichTests, model: str | list[tuple[str]]) -> list[TestVerdict]:
     found = [infer.loglinear(table, model, method=each) for each in method.tests]
     return [
-        Verdict(each, fit.g2, fit.degrees_of_freedom, fit.p_value, fit.assumed)
+        TestVerdict(each, fit.g2, fit.degrees_of_freedom, fit.p_value, fit.assumed)
         for each, fit in zip(method.tests, found, strict=True)
     ]
 
 
-def _of_shares(table: ReleasedTable, method: Method, expected: str | None) -> Answered:
+def _of_shares(table: ReleasedTable, method: WhichTests, expected: str | None) -> Answered:
     (name,) = table.margin
     if expected is None:
         shares = [Fraction(1, table.counts.size)] * table.counts.size
@@ -231,7 +236,7 @@ def _of_shares(table: ReleasedTable, method: Method, expected: str | None) -> An
     else:
         shares = _shares(expected, table.counts.size)
         wanted = f"as frequent as {' : '.join(expected.split(','))}"
-    question = Question(
+    question = TestQuestion(
         asked=f"Are the levels of {name} {wanted}?",
         supposed="they were",
         found="no, they are not",
@@ -240,7 +245,7 @@ def _of_shares(table: ReleasedTable, method: Method, expected: str | None) -> An
     return question, [_compared(table, each, shares) for each in method.tests]
 
 
-def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) -> Verdict:
+def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) -> TestVerdict:
     """Return the test that the levels of one attribute have these shares, for any total."""
     if method == NAIVE:
         counts = np.maximum(np.rint(table.counts), 0)
@@ -258,7 +263,7 @@ def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) 
         )
         found = hypothesis.test("goodness of fit", hypothesis.fitted(table.counts))
         assumed = found.assumed
-    return Verdict(method, found.statistic, found.degrees_of_freedom, found.p_value, assumed)
+    return TestVerdict(method, found.statistic, found.degrees_of_freedom, found.p_value, assumed)
 
 
 def _shares(expected: str, levels: int) -> list[Fraction]:

@@ -19,7 +19,7 @@ _ALMOST_ALWAYS = 0.985
 
 
 @dataclass(frozen=True)
-class Question:
+class TestQuestion:
     """A question that a test answers: its hypothesis, and the words for both verdicts.
 
     `supposed` is a clause after "if"; `found` is the verdict if the test rejects it, `missed` the verdict if it
@@ -33,7 +33,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TestVerdict:
     """The result of one test: its statistic, its p-value and the assumptions behind it."""
 
     method: TestMethod
@@ -47,7 +47,7 @@ class Verdict:
         return self.p_value <= alpha
 
 
-def print_verdicts(question: Question, verdicts: Sequence[Verdict], alpha: float) -> None:
+def print_verdicts(question: TestQuestion, verdicts: Sequence[TestVerdict], alpha: float) -> None:
     """Print the result of each test, side by side, and how to read it."""
     grid = Grid(show_lines=True)
     grid.add_column("")
@@ -73,7 +73,7 @@ def print_verdicts(question: Question, verdicts: Sequence[Verdict], alpha: float
     _print_meaning(verdicts, alpha)
 
 
-def print_assumptions(verdicts: Sequence[Verdict]) -> None:
+def print_assumptions(verdicts: Sequence[TestVerdict]) -> None:
     """Print the assumptions of the p-values, each sentence once, with the tests that need it."""
     sentences: dict[str, list[str]] = {}
     for verdict in verdicts:
@@ -117,7 +117,7 @@ def show_p_value(p_value: float) -> str:
     return "below 0.0001" if p_value < _SELDOM else f"{p_value:.2g}"
 
 
-def _print_meaning(verdicts: Sequence[Verdict], alpha: float) -> None:
+def _print_meaning(verdicts: Sequence[TestVerdict], alpha: float) -> None:
     rejected = {verdict.method: verdict.rejects(alpha) for verdict in verdicts}
     if AWARE not in rejected:
         warn(

@@ -19,7 +19,7 @@ LARGEST_SUM = 1 << 62
 
 
 @dataclass(frozen=True)
-class Findings:
+class RecordFaults:
     """What was found in some records of a source; `|` joins the findings of two parts of it. Confidential.
 
     `refused` are the positions of the recodings that refuse unknown values and met one; `impossible` are the
@@ -34,8 +34,8 @@ class Findings:
     negative: bool = False
     clipped: bool = False
 
-    def __or__(self, other: "Findings") -> "Findings":
-        return Findings(
+    def __or__(self, other: "RecordFaults") -> "RecordFaults":
+        return RecordFaults(
             admitted=self.admitted + other.admitted,
             refused=self.refused | other.refused,
             impossible=self.impossible | other.impossible,
@@ -75,7 +75,7 @@ class Findings:
             )
 
 
-class Admission:
+class Validation:
     """Validates the records of a source, or of a part of it, batch by batch, and keeps the findings.
 
     An unknown value in a column that refuses them is an error even in a record that another column drops. The
@@ -88,7 +88,7 @@ class Admission:
         self._domain = domain
         self._recodings = recodings
         self._weights = weights
-        self.found = Findings()
+        self.found = RecordFaults()
 
     def admit(self, batch: Batch) -> list[Codes] | None:
         """Return the codes of the records that are counted and, last, their weights in units if there are any.
@@ -96,7 +96,7 @@ class Admission:
         None as soon as the source will be refused: then no more counting is needed.
         """
         columns, kept, refused = self._levels(batch)
-        now = Findings(refused=refused)
+        now = RecordFaults(refused=refused)
         if self._weights is not None:
             now = replace(now, absent=bool(np.isnan(batch[-1]).any()), negative=bool((batch[-1] < 0).any()))
         self.found |= now
@@ -104,7 +104,7 @@ class Admission:
             return None
         if kept is not None:
             columns = [codes[kept] for codes in columns]
-        now = Findings(admitted=len(columns[0]), impossible=_impossible(self._domain, columns))
+        now = RecordFaults(admitted=len(columns[0]), impossible=_impossible(self._domain, columns))
         if self._weights is not None:
             units, clipped = in_units(self._weights, batch[-1] if kept is None else batch[-1][kept])
             columns.append(units)

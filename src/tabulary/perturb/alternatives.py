@@ -7,7 +7,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy, PureDP
 from tabulary.errors import TooManyCells
 from tabulary.planning.comparison import Refusal, compare_plans, show_error
-from tabulary.planning.direct import Request
+from tabulary.planning.request import Request
 
 if TYPE_CHECKING:
     from tabulary.perturb.tables import Tables

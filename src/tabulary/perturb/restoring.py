@@ -23,8 +23,8 @@ from tabulary.errors import TooManyCells
 from tabulary.noise import DiscreteLaplace, Truncated
 from tabulary.planning import WeightedErrors
 from tabulary.planning.allocation import margin_variance, residual_variances
+from tabulary.planning.queries.residuals import table_of
 from tabulary.planning.residual_errors import TailWeights, part_variance, subsets
-from tabulary.reconstruct.residuals import table_of
 
 Noises = Mapping[Margin, DiscreteLaplace | Truncated]
 

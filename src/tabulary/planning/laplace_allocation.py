@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.symmetry import Sets, interchangeable
 from tabulary.core.workload import Workload
-from tabulary.planning.allocation import Part, cell_weights, completed, rounded, summed_weights
+from tabulary.planning.allocation import CentredMargin, cell_weights, completed, rounded, summed_weights
 
 Vector = NDArray[np.float64]
 Orbit = tuple[tuple[int, int], ...]
@@ -95,7 +95,7 @@ class Orbits:
         return self.size[margin] * math.prod(math.comb(n, chosen.get(c, 0)) for c, n in margin)
 
 
-def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> dict[Part, float]:
+def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> dict[CentredMargin, float]:
     """Return the shares, relative 1/scale, of Laplace noise with a small Σ_R V_R σ²_R.
 
     Never worse, but for rounding the shares to three digits, than the counts of the wanted margins with equal
@@ -113,14 +113,16 @@ def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> d
 
 # Shares do not depend on the privacy loss, so that one descent serves every ε that is compared.
 @lru_cache(maxsize=256)
-def _allocated(workload: Workload, weighted: tuple[tuple[Margin, float], ...]) -> Mapping[Part, float]:
+def _allocated(
+    workload: Workload, weighted: tuple[tuple[Margin, float], ...]
+) -> Mapping[CentredMargin, float]:
     weights = dict(weighted)
     candidates = _Candidates.of(workload, weights)
     found = least_sum(candidates, candidates.total(weights))
     return completed(workload.domain, weights, rounded(candidates.shares(found)))
 
 
-def laplace_minimax(workload: Workload) -> dict[Part, float]:
+def laplace_minimax(workload: Workload) -> dict[CentredMargin, float]:
     """Return the shares of Laplace noise with a small largest weight · variance over the wanted margins' cells.
 
     Descends on power means of rising powers, from the shares with the least sums and from every start, and
@@ -274,13 +276,13 @@ class _Candidates:
         )
         return lambda variances: (float((slopes * variances).sum()), slopes)
 
-    def shares(self, t: Vector) -> dict[Part, float]:
+    def shares(self, t: Vector) -> dict[CentredMargin, float]:
         """The share of every part that has one, in the order of the closure."""
         active: dict[Orbit, list[tuple[Orbit, float]]] = defaultdict(list)
         for (orbit, chosen), share in zip(self.parts, t.tolist(), strict=True):
             if share > 0:
                 active[orbit].append((chosen, share))
-        found: dict[Part, float] = {}
+        found: dict[CentredMargin, float] = {}
         for margin in self.sets:
             for chosen, share in active.get(self.orbits.of(margin), ()):
                 for centred in combinations(margin, sum(n for _, n in chosen)):

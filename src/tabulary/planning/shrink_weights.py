@@ -27,7 +27,7 @@ from tabulary.core.domain import Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Loss, PureDP
 from tabulary.core.workload import Workload
-from tabulary.planning.allocation import Part, cell_weights, gaussian_allocation, residual_variances
+from tabulary.planning.allocation import CentredMargin, cell_weights, gaussian_allocation, residual_variances
 from tabulary.planning.interaction_prior import STRENGTHS, prior
 from tabulary.planning.laplace_allocation import laplace_allocation
 
@@ -166,7 +166,7 @@ def allocated_variances(
 ) -> Mapping[Margin, float]:
     """Return the variances of the residuals for the best allocation with these weights, for add-remove neighbours."""
     domain = workload.domain
-    noise: dict[Part, float]
+    noise: dict[CentredMargin, float]
     if isinstance(loss, PureDP):
         shares = laplace_allocation(workload, weights)
         # One record moves a counted or binary part by one, and a part that holds nothing, on one level, not at all.

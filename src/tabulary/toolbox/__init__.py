@@ -27,6 +27,7 @@ from tabulary.toolbox.randomized_response import RandomizedResponse
 from tabulary.toolbox.response_estimate import ResponseEstimate
 from tabulary.toolbox.risks import Risks, risks
 from tabulary.toolbox.selection import Chosen, exponential_mechanism, report_noisy_max, utility_bound
+from tabulary.toolbox.spending import Terms
 from tabulary.toolbox.statistics import count, mean, standard_deviation, standard_deviation_sensitivity, total
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "RandomizedResponse",
     "ResponseEstimate",
     "Risks",
+    "Terms",
     "coarsen",
     "count",
     "exponential_mechanism",

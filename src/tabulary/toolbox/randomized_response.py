@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidDomain, InvalidPrivacy, InvalidTable, UnknownLevel, listed
 from tabulary.ledger import Account
-from tabulary.noise import ExactSampler, Sampler, Tabulated
+from tabulary.noise import Sampler, Tabulated
 from tabulary.noise.enclosure import exponential
 from tabulary.toolbox.choice_laws import Uniform
 from tabulary.toolbox.response_estimate import ResponseEstimate
@@ -109,11 +108,16 @@ class RandomizedResponse:
         """
         description = {"q": str(self.q), "levels": str(len(self.levels))}
         debit = Debit.agree(
-            self.privacy, Neighbours("replace"), ledger, "randomized response", description, purpose=purpose
+            "randomized response",
+            description,
+            privacy=self.privacy,
+            neighbours="replace",
+            ledger=ledger,
+            purpose=purpose,
+            sampler=sampler,
         )
         codes = self._codes(values)
-        debit.pay()
-        draw = sampler or ExactSampler()
+        draw = debit.pay()
         told = draw.draw(Tabulated(0, (self.q.denominator - self.q.numerator, self.q.numerator)), codes.size)
         # Drawn for everyone, so that nothing but the answer depends on the coin.
         random = draw.draw(Uniform(len(self.levels)), codes.size)

@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, Unpack, get_args
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidArgument, InvalidNoise
-from tabulary.ledger import Account
-from tabulary.noise import Drawable, ExactSampler, Sampler
+from tabulary.noise import Drawable
 from tabulary.noise.checks import check_half_width
 from tabulary.toolbox.choice_laws import ExponentialChoice, PermuteAndFlip
-from tabulary.toolbox.spending import UNSPENT, Debit, refuse_other_than_pure
+from tabulary.toolbox.spending import UNSPENT, Debit, Terms, refuse_other_than_pure
 
 Candidate = TypeVar("Candidate")
 Mechanism = Literal["exponential", "noisy-max"]
@@ -68,12 +67,8 @@ def exponential_mechanism(
     utilities: Sequence[Any] | Callable[[Candidate], Any],
     *,
     sensitivity: object,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
     monotone: bool = False,
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
+    **terms: Unpack[Terms],
 ) -> Chosen[Candidate]:
     r"""Return a candidate, i with probability ∝ exp(ε·uᵢ/(2Δ)), Δ the `sensitivity` of every utility.
 
@@ -93,18 +88,7 @@ def exponential_mechanism(
     >>> chosen.value, round(chosen.shortfall(), 2)
     ('park', 3.64)
     """
-    return _choose(
-        "exponential",
-        candidates,
-        utilities,
-        sensitivity,
-        privacy,
-        neighbours,
-        monotone,
-        ledger,
-        purpose,
-        sampler,
-    )
+    return _choose("exponential", candidates, utilities, sensitivity, monotone, **terms)
 
 
 def report_noisy_max(
@@ -112,12 +96,8 @@ def report_noisy_max(
     utilities: Sequence[Any] | Callable[[Candidate], Any],
     *,
     sensitivity: object,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
     monotone: bool = False,
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
+    **terms: Unpack[Terms],
 ) -> Chosen[Candidate]:
     r"""Return the candidate of the largest utility plus exponential noise of mean 2Δ/ε; only which, not how much.
 
@@ -135,18 +115,7 @@ def report_noisy_max(
     ε = 1
     ('b', None)
     """
-    return _choose(
-        "noisy-max",
-        candidates,
-        utilities,
-        sensitivity,
-        privacy,
-        neighbours,
-        monotone,
-        ledger,
-        purpose,
-        sampler,
-    )
+    return _choose("noisy-max", candidates, utilities, sensitivity, monotone, **terms)
 
 
 def utility_bound(
@@ -187,12 +156,8 @@ def _choose(
     candidates: Sequence[Candidate],
     utilities: Sequence[Any] | Callable[[Candidate], Any],
     sensitivity: object,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours,
     monotone: bool,
-    ledger: Account | None,
-    purpose: str | None,
-    sampler: Sampler | None,
+    **terms: Unpack[Terms],
 ) -> Chosen[Candidate]:
     given = list(candidates)
     if not given:
@@ -202,7 +167,7 @@ def _choose(
         "sensitivity": str(exact_fraction(sensitivity, name="sensitivity", error=InvalidNoise)),
         "monotone": str(monotone),
     }
-    debit = Debit.agree(privacy, neighbours, ledger, mechanism, description, purpose=purpose)
+    debit = Debit.agree(mechanism, description, **terms)
     if monotone and debit.neighbours.relation != "add-remove":
         raise InvalidArgument(
             "utilities are monotone only if records are added, not if they are replaced. Use "
@@ -218,7 +183,7 @@ def _choose(
         if mechanism == "noisy-max"
         else ExponentialChoice(rate, losses, [1] * len(losses))
     )
-    return drawn(law, debit, given.__getitem__, len(given), scale, mechanism, sampler)
+    return drawn(law, debit, given.__getitem__, len(given), scale, mechanism)
 
 
 def drawn(
@@ -228,11 +193,9 @@ def drawn(
     candidates: int,
     scale: Fraction,
     mechanism: Mechanism,
-    sampler: Sampler | None,
 ) -> Chosen[Candidate]:
     """Return one paid draw of a law of choice, as the candidate of that number."""
-    debit.pay()
-    (number,) = (sampler or ExactSampler()).draw(law, 1)
+    (number,) = debit.pay().draw(law, 1)
     return Chosen(
         candidate(int(number)), debit.privacy, debit.neighbours, debit.guarantee, candidates, scale, mechanism
     )

@@ -4,13 +4,33 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Required, TypedDict
 
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidPrivacy, LedgerError
 from tabulary.ledger import Account, Ledger
+from tabulary.noise import ExactSampler, Sampler
 
 UNSPENT = "Nothing was measured, nothing was spent."
+
+
+class Terms(TypedDict, total=False):
+    """What every tool takes by name: the promise, whom it protects, and who pays.
+
+    Attributes:
+        privacy: the promise, `PureDP(1)`.
+        neighbours: "add-remove", where a person's records are there or not, or "replace".
+        ledger: the account that pays; without one nothing is booked, and the caller adds up what was spent.
+        purpose: what the ledger says that the budget was spent for; the name of the tool unless given.
+        sampler: what draws the noise. Only the exact sampler keeps the promise, and it is the default.
+    """
+
+    privacy: Required[PureDP]
+    neighbours: Relation | Neighbours
+    ledger: Account | None
+    purpose: str | None
+    sampler: Sampler | None
 
 
 @dataclass(frozen=True)
@@ -21,7 +41,7 @@ class Debit:
     between the exact statistic, which is still confidential, and the noise. A crash in between loses budget, never
     privacy. Without a ledger nothing is recorded, and the caller adds up what was spent.
 
-    >>> print(Debit.agree(PureDP(1), "add-remove", None, "count", {}).guarantee)
+    >>> print(Debit.agree("count", {}, privacy=PureDP(1)).guarantee)
     ε = 1 (add-remove): no outcome becomes more than e^ε times likelier through one person.
     """
 
@@ -30,17 +50,19 @@ class Debit:
     purpose: str
     digest: str
     ledger: Account | None = field(repr=False, compare=False)
+    sampler: Sampler = field(repr=False, compare=False)
 
     @classmethod
     def agree(
         cls,
-        privacy: PureDP,
-        neighbours: Relation | Neighbours,
-        ledger: Account | None,
         tool: str,
         description: Mapping[str, str],
         *,
+        privacy: PureDP,
+        neighbours: Relation | Neighbours = "add-remove",
+        ledger: Account | None = None,
         purpose: str | None = None,
+        sampler: Sampler | None = None,
     ) -> "Debit":
         """Return the price, or refuse one that the tool cannot promise or the account cannot pay.
 
@@ -63,12 +85,13 @@ class Debit:
         told = {"tool": tool, "epsilon": str(privacy.epsilon), "neighbours": str(near), **description}
         canonical = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         digest = hashlib.sha256(canonical.encode()).hexdigest()
-        return cls(privacy, near, purpose or tool, digest, ledger)
+        return cls(privacy, near, purpose or tool, digest, ledger, sampler or ExactSampler())
 
-    def pay(self) -> None:
-        """Debit the account. Draw noise only once this has returned."""
+    def pay(self) -> Sampler:
+        """Debit the account, and return what draws the noise: nothing is drawn before it is paid for."""
         if self.ledger is not None:
             self.ledger.debit(self.privacy, self.neighbours, purpose=self.purpose, plan_digest=self.digest)
+        return self.sampler
 
     @property
     def guarantee(self) -> str:

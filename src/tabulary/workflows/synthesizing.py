@@ -16,7 +16,7 @@ from tabulary.workflows.planfile import PlanFile
 from tabulary.workflows.releasing import release
 
 
-class Method(StrEnum):
+class SynthesisMethod(StrEnum):
     """The methods that make rows from records."""
 
     release = "release"
@@ -27,7 +27,7 @@ class Method(StrEnum):
 
 def synthesize(
     planned: PlanFile,
-    method: Method,
+    method: SynthesisMethod,
     *,
     rows: int | None = None,
     rounds: int | None = None,
@@ -43,7 +43,7 @@ def synthesize(
     _check(planned, method, rounds, checkpoint)
     source = planned.records()
     try:
-        if method is Method.release:
+        if method is SynthesisMethod.release:
             made = release(source, planned.plan, ledger, purpose=planned.path.name, progress=progress)
             return from_release(made, rows, progress=progress), made
         return _chosen(source, planned, method, rows, rounds, ledger, checkpoint, progress), None
@@ -51,10 +51,10 @@ def synthesize(
         source.close()
 
 
-def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Path | None) -> None:
-    if checkpoint is not None and method is not Method.rap:
+def _check(planned: PlanFile, method: SynthesisMethod, rounds: int | None, checkpoint: Path | None) -> None:
+    if checkpoint is not None and method is not SynthesisMethod.rap:
         raise InvalidArgument("only the method rap uses a checkpoint. Nothing was measured.")
-    if method is Method.release:
+    if method is SynthesisMethod.release:
         if rounds is not None:
             raise InvalidArgument("only rap, mwem and graphical have rounds. Nothing was measured.")
         if planned.plan.reconstruct not in ("shrink", "least-squares", "lp"):
@@ -63,7 +63,7 @@ def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Pa
                 "neither. Nothing was measured. Set reconstruct = 'shrink' in [mechanism] of the plan "
                 "file, or choose another method."
             )
-    elif method is not Method.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
+    elif method is not SynthesisMethod.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
         raise InvalidArgument(
             f"{method} adds Gaussian noise, which needs a delta or a rho. Nothing was measured. Set one in "
             "[privacy] of the plan file, or use the method mwem."
@@ -73,7 +73,7 @@ def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Pa
 def _chosen(
     source: Records,
     planned: PlanFile,
-    method: Method,
+    method: SynthesisMethod,
     rows: int | None,
     rounds: int | None,
     ledger: Account | None,
@@ -90,9 +90,9 @@ def _chosen(
         # Each method has its own default number of rounds.
         **({} if rounds is None else {"rounds": rounds}),
     }
-    if method is Method.mwem:
+    if method is SynthesisMethod.mwem:
         return mwem(source, plan.workload, plan.privacy, **options)
     assert isinstance(plan.privacy, ApproxDP | ZCDP)
-    if method is Method.graphical:
+    if method is SynthesisMethod.graphical:
         return graphical(source, plan.workload, plan.privacy, **options)
     return rap(source, plan.workload, plan.privacy, checkpoint=checkpoint, **options)

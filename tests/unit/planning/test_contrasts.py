@@ -12,7 +12,7 @@ import tabulary as tb
 from tabulary.core.basis import coefficients, contrast_matrix
 from tabulary.errors import InvalidPlan, PublicError, TooManyCells
 from tabulary.noise import DiscreteLaplace
-from tabulary.planning import contrast_errors, plan_from_description
+from tabulary.planning import Contrasts, contrast_errors, plan_from_description
 from tests.memory import at_most
 
 of_contrasts = pytest.mark.parametrize("mechanism", ["fourier", "efron-stein"])
@@ -195,7 +195,7 @@ def test_a_shift_of_counts_is_refused(mechanism):
 
 def test_a_shift_makes_auto_choose_among_mechanisms_that_can_be_shifted():
     chosen = tb.plan(BINARY, "[A B]", privacy=tb.PureDP(1), reconstruct="shift")
-    assert chosen.query == "contrasts"
+    assert chosen.query is Contrasts
 
 
 @pytest.mark.parametrize("mechanism", ["fourier", "efron-stein", "margins"])

@@ -10,8 +10,7 @@ from tabulary.core.cache import Cache
 from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.planning import Measurement
 from tabulary.planning.allowed_tables import Universe
-from tabulary.reconstruct.linear import linear_estimates
-from tabulary.reconstruct.on_demand import TablesOnDemand
+from tabulary.reconstruct.linear import TablesOnDemand, linear_estimates
 
 DOMAIN = tb.Domain({"a": "xyz", "b": "xy", "c": "pqrs"})
 
@@ -48,10 +47,9 @@ def test_every_table_has_the_bits_of_the_whole_reconstruction_in_any_order_and_w
 @settings(max_examples=15)
 def test_the_parts_that_tell_of_a_residual_are_those_between(measured):
     plan = measured.plan
-    tables = TablesOnDemand(plan, measured.values.__getitem__)
     for r in plan.residual_variances:
-        between = [i for i, p in enumerate(plan.measured) if set(p.centred) <= set(r) <= set(p.margin)]
-        assert tables.parts_of(r) == between
+        between = [i for i, p in enumerate(plan.measured) if set(p.query.centred) <= set(r) <= set(p.margin)]
+        assert plan.estimator.positions(r) == between
 
 
 def test_a_table_asks_for_the_parts_below_it_alone_and_once():

@@ -33,13 +33,13 @@ from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
-from tabulary.mechanisms.on_demand import ResidualsOnDemand, check_measurable
+from tabulary.mechanisms.on_demand import MeasuredOnDemand, check_measurable
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import ExpectedError, Plan, plan
 from tabulary.planning.accuracy import expected_error, normal_quantile
 from tabulary.planning.allowed_tables import Universe
 from tabulary.reconstruct import reconstruct as reconstructed
-from tabulary.reconstruct.on_demand import TablesOnDemand
+from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.release import Release, ReleasedTable
 from tabulary.release.promise import Promise
 from tabulary.workflows.answering.answers import Answer, Method
@@ -69,7 +69,7 @@ class FixedAnswers:
     release: Release | None
     _records: Records
     _tallies: TallyCache
-    _residuals: ResidualsOnDemand
+    _measured: MeasuredOnDemand
 
     @classmethod
     def open(
@@ -152,15 +152,15 @@ class FixedAnswers:
             planned.privacy, planned.neighbours, purpose=edition.purpose, plan_digest=digest, once=True
         )
         key = edition.noise_key(secret, digest)
-        residuals = ResidualsOnDemand(tallies, planned, key, cache=shared)
+        measured = MeasuredOnDemand(tallies, planned, key, cache=shared)
 
         def made() -> Release:
             tell("making the tables non-negative", 0, 0)
-            return _reconstructed(residuals, key, f"{dataset} {version}", account.receipt(entry))
+            return _reconstructed(measured, key, f"{dataset} {version}", account.receipt(entry))
 
         release = None if way == "none" else store.release(planned, made)
-        tables = TablesOnDemand(planned, residuals.values, cache=shared)
-        return cls(universe, version, planned, tables, release, records, tallies, residuals)
+        tables = TablesOnDemand(planned, measured.values, cache=shared)
+        return cls(universe, version, planned, tables, release, records, tallies, measured)
 
     @property
     def method(self) -> Method:
@@ -211,7 +211,7 @@ class FixedAnswers:
     def close(self) -> None:
         """Forget the records, their counts and what was made of them."""
         self.tables.close()
-        self._residuals.close()
+        self._measured.close()
         self._tallies.close()
         self._records.close()
 
@@ -300,13 +300,13 @@ def _way(universe: Universe, reconstruct: str) -> str:
     return way
 
 
-def _reconstructed(residuals: ResidualsOnDemand, key: bytes, title: str, receipt: Receipt) -> Release:
+def _reconstructed(measured: MeasuredOnDemand, key: bytes, title: str, receipt: Receipt) -> Release:
     # By the words of the key, and as many repetitions as there should be whatever the clock says: the same every time.
     made = reconstructed(
-        residuals.measurement(), entropy=KeyedEntropy(key, "reconstruct"), simulation_seconds=math.inf
+        measured.measurement(), entropy=KeyedEntropy(key, "reconstruct"), simulation_seconds=math.inf
     )
     return Release.from_counts(
-        residuals.plan,
+        measured.plan,
         made.tables,
         title=title,
         errors=made.errors,

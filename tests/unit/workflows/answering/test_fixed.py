@@ -31,7 +31,7 @@ from tabulary.errors import (
     WeightedRecords,
 )
 from tabulary.ledger import Account, Ledger
-from tabulary.mechanisms.on_demand import ResidualsOnDemand
+from tabulary.mechanisms.on_demand import MeasuredOnDemand
 from tabulary.planning.allowed_tables import Universe
 from tabulary.workflows.answering import fixed
 from tabulary.workflows.answering.answers import Answerer, Method
@@ -252,7 +252,7 @@ def test_what_cannot_be_measured_costs_nothing(account):
 
 def test_records_are_counted_before_the_debit_and_noise_is_drawn_after_it(account, monkeypatch):
     order = []
-    for owner, name in [(TallyCache, "prepare"), (Account, "debit"), (ResidualsOnDemand, "__init__")]:
+    for owner, name in [(TallyCache, "prepare"), (Account, "debit"), (MeasuredOnDemand, "__init__")]:
         plain = getattr(owner, name)
 
         def noted(self, *given, plain=plain, name=name, **options):
@@ -270,7 +270,7 @@ def test_without_the_debit_no_noise_is_drawn(account, monkeypatch):
 
     monkeypatch.setattr(Account, "debit", busy)
     monkeypatch.setattr(fixed, "KeyedEntropy", lambda *_: pytest.fail("drawn"))
-    monkeypatch.setattr(ResidualsOnDemand, "values", lambda *_: pytest.fail("drawn"))
+    monkeypatch.setattr(MeasuredOnDemand, "values", lambda *_: pytest.fail("drawn"))
     with pytest.raises(LedgerBusy):
         opened(account, reconstruct="shrink")
 
@@ -467,7 +467,7 @@ def _numbers(answers):
             answer.table.half_widths(0.95)
             reached += _reachable(answer)
     assert not any(
-        isinstance(each, Records | Store | TallyCache | ResidualsOnDemand | bytes) for each in reached
+        isinstance(each, Records | Store | TallyCache | MeasuredOnDemand | bytes) for each in reached
     )
     arrays = [each for each in reached if isinstance(each, np.ndarray) and each.dtype.kind in "if"]
     assert len(arrays) > 10

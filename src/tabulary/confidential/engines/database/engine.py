@@ -31,7 +31,7 @@ from tabulary.confidential.engines.database.places import Answer, Place, Session
 from tabulary.confidential.engines.database.postgres import Postgres
 from tabulary.confidential.engines.database.queries import Recoded
 from tabulary.confidential.reading.duckdb import DuckDBReader
-from tabulary.confidential.validation import Findings, clipping_warning, zeros_at
+from tabulary.confidential.validation import RecordFaults, clipping_warning, zeros_at
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.urls import scheme_of
@@ -179,7 +179,7 @@ class DatabaseEngine:
 
     def _admit(self, parts: Sequence[Recoded], answers: Iterator[Answer]) -> bool:
         """Refuse the records if one of them is invalid; return whether a weight was clipped."""
-        found = Findings()
+        found = RecordFaults()
         for part in parts:
             found |= part.found([int(next(answers)[1][0]) for _ in part.findings])
         found.check(self.domain, self._recodings, self.weights)
@@ -214,7 +214,7 @@ class DatabaseEngine:
         for attributes, mask in self.domain.zero_blocks:
             cells = np.flatnonzero((records[attributes] > 0) & mask)
             found |= zeros_at(self.domain, attributes, cells)
-        Findings(impossible=found).check(self.domain, self._recodings, None)
+        RecordFaults(impossible=found).check(self.domain, self._recodings, None)
 
 
 class _Report:

@@ -14,7 +14,7 @@ import ibis.expr.types as ir
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.engines.database.places import KEY, NUMBER, Relation
 from tabulary.confidential.engines.recoding.codes import code_of, number_of
-from tabulary.confidential.validation import Findings
+from tabulary.confidential.validation import RecordFaults
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import InvalidColumn
@@ -109,14 +109,14 @@ class Recoded:
             ]
         return flags
 
-    def found(self, numbers: Sequence[int]) -> Findings:
+    def found(self, numbers: Sequence[int]) -> RecordFaults:
         """Return what the answers to `findings` say; refuse a column that does not compare texts by characters."""
         *bits, admitted = numbers if self._weights is not None else (*numbers, 0)
         answers = [bool(group >> place & 1) for group in bits for place in range(_FLAGS)]
         taken = iter(answers)
         refused = [place for place, r in enumerate(self._recodings) if _refuses(r) and next(taken)]
         confused = [recoding.column for recoding, _ in self._probed if next(taken)]
-        findings = Findings(refused=frozenset(refused), admitted=admitted)
+        findings = RecordFaults(refused=frozenset(refused), admitted=admitted)
         if self._weights is not None:
             absent, negative, clipped = next(taken), next(taken), next(taken)
             findings = replace(findings, absent=absent, negative=negative, clipped=clipped)

@@ -18,7 +18,7 @@ from tabulary.confidential.dropping import dropping
 from tabulary.confidential.engines import Counts
 from tabulary.confidential.engines.spark.jobs import Jobs
 from tabulary.confidential.engines.spark.sessions import check_spark, session_of
-from tabulary.confidential.validation import Findings, clipping_warning
+from tabulary.confidential.validation import RecordFaults, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
@@ -191,15 +191,15 @@ def _seen(frame: Any) -> tuple[Any, bool, str]:
     return frame.schema, frame.isStreaming, frame.sparkSession.conf.get(_ESCAPED, "false")
 
 
-def gathered(results: Any, cells: int) -> tuple[Findings, NDArray[np.int64]]:
+def gathered(results: Any, cells: int) -> tuple[RecordFaults, NDArray[np.int64]]:
     """Return the findings of all parts, and their counters added up, one margin after the other."""
     from tabulary.confidential.engines.spark.worker import BLOCK_CELLS, blocks_of
 
-    found = Findings()
+    found = RecordFaults()
     totals = np.zeros(cells, dtype=np.int64)
     for batch in results.to_batches():
         for number, block in blocks_of(batch):
-            if isinstance(block, Findings):
+            if isinstance(block, RecordFaults):
                 found |= block
             else:
                 start = number * BLOCK_CELLS

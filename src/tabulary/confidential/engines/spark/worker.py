@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.engines.spark.packing import Packing
 from tabulary.confidential.store import CHUNK_ROWS, Layout
-from tabulary.confidential.validation import Admission, Findings
+from tabulary.confidential.validation import RecordFaults, Validation
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 
@@ -94,10 +94,10 @@ class Merge:
     def run(self, batches: Batches) -> Batches:
         """Yield each block once."""
         sums: dict[int, NDArray[np.int64]] = {}
-        found = Findings()
+        found = RecordFaults()
         for batch in batches:
             for number, cells in blocks_of(batch):
-                if isinstance(cells, Findings):
+                if isinstance(cells, RecordFaults):
                     found |= cells
                 elif number in sums:
                     sums[number] += cells
@@ -106,7 +106,7 @@ class Merge:
         yield from _sent(found, sums.items())
 
 
-def blocks_of(batch: pyarrow.RecordBatch) -> Iterator[tuple[int, NDArray[Any] | Findings]]:
+def blocks_of(batch: pyarrow.RecordBatch) -> Iterator[tuple[int, NDArray[Any] | RecordFaults]]:
     """Yield the content of a batch of results: blocks of counters by number, and findings."""
     numbers, widths, cells = (batch.column(i) for i in range(3))
     for number, width, bytes_ in zip(numbers.to_pylist(), widths.to_pylist(), cells, strict=True):
@@ -126,7 +126,7 @@ class _Part:
         shape, weights = work.domain.shape, work.weights
         layout = Layout(shape if weights is None else (*shape, weights.sensitivity))
         self._packing = Packing.of(shape)
-        self._admission = Admission(work.domain, work.recodings, weights)
+        self._validation = Validation(work.domain, work.recodings, weights)
         self._counter = Counter(work.margins, work.domain, layout, weighted=weights is not None)
         self._matrices = layout.matrices(np.zeros(layout.chunk_bytes, dtype=np.uint8))
         self._columns = [layout.column(self._matrices, place) for place in range(len(layout.groups))]
@@ -157,14 +157,14 @@ class _Part:
         totals = self._counter.totals()
         starts = range(0, len(totals), BLOCK_CELLS)
         blocks = ((number, totals[at : at + BLOCK_CELLS]) for number, at in enumerate(starts))
-        yield from _sent(self._admission.found, blocks)
+        yield from _sent(self._validation.found, blocks)
 
     def _count(self) -> None:
         read: list[NDArray[Any]] = [codes[: self._filled] for codes in self._codes]
         if self._numbers is not None:
             read.append(self._numbers[: self._filled])
         self._filled = 0
-        admitted = self._admission.admit(tuple(read))
+        admitted = self._validation.admit(tuple(read))
         if admitted is None:
             return
         for column, before, after in zip(self._columns, read, admitted, strict=True):
@@ -174,7 +174,7 @@ class _Part:
         self._counter.add(len(admitted[0]), self._matrices)
 
 
-def _sent(found: Findings, blocks: Iterable[Block]) -> Batches:
+def _sent(found: RecordFaults, blocks: Iterable[Block]) -> Batches:
     """Yield findings and blocks of counters to send; blocks without a count are not sent."""
     rows: list[tuple[int, int, bytes]] = [(_FINDINGS, 1, pickle.dumps(found))]
     for number, cells in blocks:
