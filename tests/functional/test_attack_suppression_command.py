@@ -9,7 +9,7 @@ from docs import build
 from tabulary.cli.app import command_line, run
 from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.suppress.pages.files import json_bytes, read_table
-from tests.functional.test_examples_in_the_docs import run_commands, blocks
+from tests.functional.test_examples_in_the_docs import blocks, run_commands
 
 HOW_TO = "docs/how-to/attack-suppressed-tables.md"
 
