@@ -626,7 +626,7 @@ table = pa.table({"a": ["x"], "w": [1.5]})
 weights = Weights("w", 2, unit="1/2")
 engine = CompiledEngine(DuckDBReader.of_arrow(table), Domain({"a": ["x"]}), weights=weights, memory_bytes=0)
 records = Records(engine)
-assert records._engine._store.on_disk
+assert engine.store.on_disk
 assert os.listdir(tempfile.gettempdir()) == []
 match sys.argv[1]:
     case "close": records.close()
