@@ -18,7 +18,7 @@ from tests.builders import Caller
 
 PEOPLE = "sex,age,record_key\n" + "".join(f"{'FM'[i % 2]},{i % 3},{i * 37 % 256}\n" for i in range(600))
 DOMAIN = tb.Domain({"sex": ["F", "M"], "age": ["0", "1", "2"]})
-GUESSER = r"Someone who knows everything else, [^%]+ is right at most ([\d.]+) % of the time\."
+GUESSER = r"This person's guess is right at most ([\d.]+) % of the time\."
 
 PLACES = """
 [state]

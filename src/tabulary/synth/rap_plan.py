@@ -91,7 +91,7 @@ class RapPlan:
         near = whole_person(neighbours, "RAP")
         if accounting not in get_args(Accounting):
             raise InvalidArgument(
-                f"accounting is 'tight' or 'printed', not {accounting!r}. Nothing was measured."
+                f"accounting must be 'tight' or 'printed', not {accounting!r}. Nothing was measured."
             )
         for name, number in (("relaxed_rows", relaxed_rows), ("steps", steps)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:

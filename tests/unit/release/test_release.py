@@ -43,13 +43,13 @@ def a_plan():
     ],
 )
 def test_the_tables_are_those_of_the_plan(counts):
-    with pytest.raises(InvalidTable, match="the plan calls for the tables"):
+    with pytest.raises(InvalidTable, match="the plan requests the tables"):
         Release.from_counts(a_plan(), counts)
 
 
 def test_a_table_given_twice_is_refused():
     sex, age = Table(PEOPLE.project(["sex"]), [1, 2]), Table(PEOPLE.project(["age"]), [1, 2, 3])
-    with pytest.raises(InvalidTable, match="the plan calls for the tables"):
+    with pytest.raises(InvalidTable, match="the plan requests the tables"):
         Release(a_plan(), [sex, sex, age])
 
 

@@ -400,7 +400,7 @@ def test_another_runs_checkpoint_is_refused(jax, tmp_path):
     path = tmp_path / "run.npz"
     run(path, None, CountingSampler())
     sampler = CountingSampler()
-    with pytest.raises(UnusableCheckpoint, match="asked for something else"):
+    with pytest.raises(UnusableCheckpoint, match="run with another request"):
         rap(TABLE, PAIRS, tb.ApproxDP(2, 1e-6), checkpoint=path, sampler=sampler, **ADAPTIVE)
     assert sampler.asked == []
 
