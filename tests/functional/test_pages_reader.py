@@ -361,7 +361,7 @@ def test_the_promise_and_the_citation_are_told_with_the_table(browser, address):
         page.goto(SEX_BY_AGE)
         main = page.get_by_role("main")
         expect(main).to_contain_text("zero-concentrated differentially private")
-        expect(main).to_contain_text("what the numbers promise")
+        expect(main).to_contain_text("What the numbers promise")
         citation = page.locator("#citation")
         expect(citation).to_contain_text("Census 2026")
         expect(citation).to_contain_text("version 2026")

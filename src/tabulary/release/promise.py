@@ -189,8 +189,8 @@ def guess_sentence(privacy: Privacy) -> str:
     """Return how often the best guess between two neighbours is right (`guessing`), as a sentence. Rounded up.
 
     >>> print(guess_sentence(ZCDP("1/2")))  # doctest: +NORMALIZE_WHITESPACE
-    Someone who knows everything else, and would guess at even odds which of the two data sets that the promise
-    compares is the true one, is right at most 74.0 % of the time. A coin is right 50 % of the time.
+    Take a person who knows everything else, and at first believes that both data sets that the promise compares
+    are equally likely. This person's guess is right at most 74.0 % of the time. A coin is right 50 % of the time.
     """
     percent = (100 * Decimal(guessing(privacy))).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
     little = " A parameter this large promises little." if percent >= _LITTLE else ""
