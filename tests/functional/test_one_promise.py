@@ -117,7 +117,7 @@ def test_what_a_guesser_gains_is_one_number_from_the_toolbox_to_the_pages(folder
     assert percent == "74.0"
     plan = tb.plan(DOMAIN, "[sex age]", privacy=promise)
     sentence = promise_of(plan).meaning[-1]
-    assert re.match(GUESSER, sentence)[1] == percent
+    assert re.search(GUESSER, sentence)[1] == percent
 
     records = tb.Records.from_file(folder / "people.csv", DOMAIN)
     with records:

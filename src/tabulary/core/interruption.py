@@ -21,7 +21,7 @@ def interruptible(stopped: Callable[[], bool]) -> Iterator[None]:
     ...     checkpoint()
     Traceback (most recent call last):
         ...
-    tabulary.errors.Interrupted: the work was stopped before its end. Nothing came of it.
+    tabulary.errors.Interrupted: the work was stopped before its end. There is no result.
     """
     token = _stopped.set(stopped)
     try:

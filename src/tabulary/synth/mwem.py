@@ -107,7 +107,7 @@ class MwemPlan:
         for name, number in (("rounds", rounds), ("passes", passes)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InvalidArgument(
-                    f"{name} is a whole number, 1 or more, not {number!r}. Nothing was measured."
+                    f"{name} must be a whole number, 1 or more, not {number!r}. Nothing was measured."
                 )
         return cls(small, margins, privacy, near, rounds, passes)
 

@@ -89,7 +89,7 @@ class Queries:
         """Raise where so many rounds of so many different queries cannot be had."""
         for name, number in (("rounds", rounds), ("per_round", per_round)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidArgument(f"{name} is a whole number, 1 or more, not {number!r}.")
+                raise InvalidArgument(f"{name} must be a whole number, 1 or more, not {number!r}.")
         if rounds * per_round > self.asked.size:
             raise InvalidArgument(
                 f"{rounds:,} rounds of {per_round:,} queries choose {rounds * per_round:,}, but the margins have "

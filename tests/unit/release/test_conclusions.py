@@ -177,7 +177,7 @@ def test_tables_that_agree_and_tables_that_do_not_are_told_apart_by_their_number
 def test_the_number_of_intervals_that_may_miss_follows_from_the_number_of_cells():
     domain = Domain({"a": range(10), "b": range(20)})
     words = said(of(released("[a b]", {("a", "b"): np.full((10, 20), 9)}, domain)).may_not)
-    assert "Of the 200 here, up to about 10 miss the truth on average" in words
+    assert "Of the 200 intervals here, up to about 10 miss the truth on average" in words
     few = said(of(released("[sex]", {("sex",): [400, 500]})).may_not)
     assert "Of the 2 here, one may miss the truth" in few
 

@@ -204,7 +204,7 @@ def adjusted(reconstruct):
 def test_the_page_of_shrunk_tables_says_that_they_are_biased_and_by_how_much():
     words = words_of(a_shrunk_release())
     assert "These tables are biased towards their base" in words
-    assert "about 63 % is bias" in words
+    assert "About 63 % of the expected squared error" in words
     assert "simulated from this release alone, in 50 repetitions" in words
     assert 'reconstruct = "none"' in words
     assert "2 % of independence was mixed into all of them" in words

@@ -427,7 +427,7 @@ def test_a_checkpoint_that_cannot_be_written_is_found_before_the_debit(jax, acco
 def test_two_processes_do_not_go_on_from_one_checkpoint(jax, tmp_path):
     path = tmp_path / "run.npz"
     sampler = CountingSampler()
-    with Checkpoint(path).alone(), pytest.raises(UnusableCheckpoint, match="another process is at work"):
+    with Checkpoint(path).alone(), pytest.raises(UnusableCheckpoint, match="another process uses"):
         run(path, None, sampler)
     assert sampler.asked == []
 
@@ -484,7 +484,7 @@ def test_a_ledger_is_not_an_account(tmp_path):
 
 
 def test_other_data_than_records_are_refused():
-    refused(InvalidArgument, "Records or a Table, not list", records=[1, 2])
+    refused(InvalidArgument, "Records or a Table, not a list", records=[1, 2])
 
 
 def test_weighted_records_are_refused(jax):
