@@ -303,7 +303,7 @@ def test_a_file_that_is_no_table_is_refused(refused, here, change, words):
         ([*PRIOR, "--private", "count"], "--private needs --persons"),
         ([*PRIOR, "--persons"], "--persons needs --private"),
         ([*PRIOR, "--dataset", "hair-eye-gene"], "--dataset has its own people"),
-        ([*PRIOR, "--people", "count"], "two things"),
+        ([*PRIOR, "--people", "count"], "two purposes"),
         ([*PRIOR, "--threshold", "5"], "No such option"),
         ([*PRIOR, "--rule", "guessed"], "guessed"),
     ],
@@ -369,7 +369,7 @@ def test_a_private_column_that_is_neither_yes_nor_no_is_refused(refused, here):
     words = refused(
         "suppress", "simulatable", "people.csv", "--persons", "--by", "eye", "--private", "ill", *PRIOR
     )
-    assert "something else than 0, 1, true or false" in words
+    assert "other than 0, 1, true or false" in words
 
 
 def test_what_holds_no_decisions_cannot_be_replayed(said, here):
