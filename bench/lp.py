@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.report import line
-from tabulary.reconstruct.hadamard import HadamardMap
+from tabulary.planning.queries import ContrastMap
+from tabulary.planning.queries.hadamard import HadamardMap
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.measurement_operators import ContrastMap
 
 PEOPLE = 5000
 GAP = 1e-3

@@ -17,7 +17,7 @@ import tabulary as tb
 from tabulary.core.arrays import Floats
 from tabulary.core.residuals import centre
 from tabulary.planning import Plan
-from tabulary.reconstruct.residuals import table_of
+from tabulary.planning.queries.residuals import table_of
 from tabulary.reconstruct.shrink import Shrinkage, Shrunken
 
 Margin = tuple[str, ...]

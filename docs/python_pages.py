@@ -190,6 +190,8 @@ def _short_types(text: str) -> str:
         element = re.findall(r"numpy\.dtype\[(?:numpy\.|typing\.)?(\w+)\]", text[found.start() : end + 1])
         text = f"{text[: found.start()]}NDArray[{element[0] if element else 'Any'}]{text[end + 1 :]}"
     text = re.sub(r"<(?:class )?'?([^'>]+)'?>", r"\1", text)
+    # Keywords that a dictionary type lists.
+    text = re.sub(r"(\*\*\w+: )\*([\w.]+)", r"\1Unpack[\2]", text)
     return re.sub(r"\b(?:[a-z_]\w*\.)+([A-Z]\w*|date\b|ufunc\b)", r"\1", text)
 
 

@@ -16,11 +16,11 @@ from tests.clusters import (
     spark_cluster,  # noqa: F401
 )
 from tests.databases import (  # noqa: F401 - fixtures for every test
-    _shared_database,
     database,
     own_postgres_server,
     postgres_database,
     postgres_server,
+    shared_database,
 )
 
 # The same examples on every machine, and no clock: these machines are noisy.

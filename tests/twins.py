@@ -5,7 +5,6 @@ from fractions import Fraction
 
 from tabulary.noise import ExactSampler
 from tabulary.toolbox.choice_laws import ExponentialChoice
-from tabulary.workflows.auditing.curve import narrowed
 from tabulary.workflows.auditing.evidence import SABOTAGED as SABOTAGED
 from tabulary.workflows.auditing.evidence import clopper_pearson
 from tests.entropy import SeededEntropy
@@ -24,7 +23,7 @@ class SeededTwin:
         if isinstance(noise, ExponentialChoice):
             law = ExponentialChoice(noise.rate / self.factor, noise.losses, noise.sizes)
         else:
-            law = narrowed(noise, self.factor)
+            law = noise.narrowed(self.factor)
         return ExactSampler(self.entropy).draw(law, size)
 
 

@@ -28,7 +28,7 @@
     │   ├── ExtensionError         a mechanism, law, format or study that is unknown, named twice or cannot be loaded
     │   ├── UnusableKey            a signing key or a public key that cannot be made, read or used
     │   ├── ReleaseError           a release folder that cannot be written or read
-    │   │   ├── ReleaseExists      the output folder is already there
+    │   │   ├── ReleaseExists      the output folder already exists
     │   │   └── ReleaseDamaged     verification found a changed byte, a missing file or a false claim
     │   ├── StudyError             a study's folder that is not its own, or work of it that was lost
     │   └── LedgerError            no debit, no measurement
@@ -41,7 +41,7 @@
         ├── UnreadableSource       the source is absent, empty or not in a known format
         ├── InvalidColumn          a column is missing, doubled or of the wrong type
         ├── UnknownLevel           a record holds a value outside its domain
-        ├── ImpossibleRecord       a record stands in a cell declared impossible
+        ├── ImpossibleRecord       a record is in a cell that the domain declares impossible
         └── CannotProtect          no pattern of suppressed cells hides what must be hidden
 
     UserWarning
@@ -177,7 +177,7 @@ class ReleaseError(PublicError):
 
 
 class ReleaseExists(ReleaseError):
-    """The output folder is already there; a release is never overwritten."""
+    """The output folder already exists; a release is never overwritten."""
 
 
 class ReleaseDamaged(ReleaseError):
@@ -229,7 +229,7 @@ class UnknownLevel(ConfidentialError):
 
 
 class ImpossibleRecord(ConfidentialError):
-    """A record stands in a cell that the domain declares impossible."""
+    """A record is in a cell that the domain declares impossible."""
 
 
 class CannotProtect(ConfidentialError):

@@ -14,7 +14,7 @@ def create_private_file(path: Path, content: bytes, what: str, refused: type[Pub
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise refused(f"{str(path)!r} is already there, and {what} is never overwritten.") from None
+        raise refused(f"{str(path)!r} already exists, and {what} is never overwritten.") from None
     except OSError as problem:
         raise refused(f"no key can be created at {str(path)!r}: {problem.strerror}.") from None
     try:

@@ -54,6 +54,11 @@ class Registry(Generic[Thing]):
         self._discover()
         return iter(tuple(self._things))
 
+    def values(self) -> tuple[Thing, ...]:
+        """Return the things, in the order of their names in `list`."""
+        self._discover()
+        return tuple(self._things.values())
+
     def __len__(self) -> int:
         self._discover()
         return len(self._things)
@@ -63,7 +68,8 @@ class Registry(Generic[Thing]):
         if self._discovered:
             return False
         self._discovered = True
-        for offered in entry_points(group=self.group):
+        # By name, so that the order depends on nothing else.
+        for offered in sorted(entry_points(group=self.group), key=lambda each: each.name):
             try:
                 thing = offered.load()
             except Exception as error:

@@ -130,7 +130,7 @@ def address_of(where: Where, what: str, error: type[PublicError]) -> URL | None:
         address = make_url(text)
     except (ArgumentError, ValueError):
         raise error(f"the address of {what} cannot be read. {_FORM}") from None
-    # What comes after an @ in a password would be taken for the host, and shown.
+    # The part after an @ in a password would be read as the host, and printed.
     if "@" in f"{address.host}{address.database}":
         raise error(f"the address of {what} has an @ too many. {_FORM}")
     return address

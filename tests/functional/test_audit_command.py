@@ -97,7 +97,7 @@ def test_a_release_folder_is_verified_and_its_plan_is_audited(here, capsys):
     assert run(["audit", "out", "--seed", "one"]) == 0
     out, _ = said(capsys)
     assert "the folder was verified" in out
-    assert "The noise that was drawn for the release is secret, and no audit can look at it." in out
+    assert "The noise that was drawn for the release is secret; no audit can check it." in out
     table = next((here / "out" / "tables").glob("*.csv"))
     table.write_text(table.read_text() + "F,0-14,1\n")
     assert run(["audit", "out"]) == 2

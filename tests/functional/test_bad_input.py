@@ -175,7 +175,7 @@ def test_an_output_folder_that_exists(custody, capsys):
     (custody / "out" / "mine.txt").write_text("keep")
     code, said = _try(capsys)
     assert code == 2
-    assert "already there" in said
+    assert "already exists" in said
     assert (custody / "out" / "mine.txt").read_text() == "keep"
     assert _spent(custody) is None
 

@@ -126,7 +126,7 @@ def test_what_the_server_acknowledged_survives_its_crash(own_postgres_server):
             measuring.join()
         ledger.check()
         kept = [entry.digest for entry in census.entries()]
-    doubtful = [refusal for refusal in refusals if "whether the debit was kept can be seen" in refusal]
+    doubtful = [refusal for refusal in refusals if "show whether the debit was kept" in refusal]
     certain = [refusal for refusal in refusals if "nothing was spent" in refusal]
     assert len(doubtful) + len(certain) == len(refusals)
     assert set(acknowledged) <= set(kept)

@@ -48,14 +48,14 @@ def test_the_table_stands_beside_its_guarantee(said):
     assert "every count ±2" in words
     assert "Promise: ε = 1.5, δ = 1.749e-5, for one person more or less in the table." in words
     assert float(law.privacy().delta) == 1.749e-5
-    assert "One person can change one count, by 1." in words
+    assert "One person can change one count by 1." in words
     # e^1.5 = 4.4817, rounded against the promise.
     assert "e^ε = 4.49" in words
     assert guess_sentence(law.privacy()) in words
     assert "price of the bound: a count that was changed by the full 7" in words
-    assert f"standard error {law.variance() ** 0.5:.2f}; 95% lie within ±2" in words
+    assert f"standard error {law.variance() ** 0.5:.2f}; 95% are within ±2" in words
     assert "Unbiased" in words
-    assert "uk-census is published already" in words
+    assert "uk-census is already published" in words
     assert "protects nobody" in words
 
 
@@ -89,7 +89,7 @@ def test_a_minimum_is_told_with_its_bias(said, here):
     words = said(*CENSUS, "--epsilon", "1.5", "--bound", "7", "--minimum", "0", "-o", "t.csv")
     assert min(int(row["count"]) for row in read(here / "t.csv")) == 0
     law = tb.perturb.Laplace(1.5, bound=7)
-    assert "below 0 is published as 0, at no cost in privacy" in words
+    assert "below 0 are published as 0. This costs no privacy" in words
     assert f"an original 0 is published as {law.bias(0, minimum=0):.2f}, 1 as" in words
     assert "Unbiased" not in words
 
@@ -97,7 +97,7 @@ def test_a_minimum_is_told_with_its_bias(said, here):
 def test_normal_says_the_smaller_epsilon_that_is_true(said):
     words = said(*CENSUS, "--family", "normal", "--bound", "12")
     law = tb.perturb.Normal(1, bound=12)
-    told = float(re.search(r"already at ε = ([\d.]+)", words)[1])
+    told = float(re.search(r"already holds at ε = ([\d.]+)", words)[1])
     assert law.delta_at(told) <= law.delta * (1 + 1e-9)
     assert told == pytest.approx(law.epsilon_at(law.delta), abs=1e-4)
 
@@ -151,7 +151,7 @@ def test_a_figure_is_drawn_anew_where_one_was_and_nowhere_else(said, here):
     letters.mkdir()
     (letters / "love.txt").write_text("dear")
     words = said("perturb", "--compare", "-o", "letters", code=2)
-    assert "letters is not empty and holds no earlier figure" in words
+    assert "letters is not empty and contains no earlier figure" in words
     assert [file.name for file in letters.iterdir()] == ["love.txt"]
     for _ in range(2):
         said("perturb", "--compare", "--repetitions", "1", "-o", "figure", "--dataset", "hair-eye-gene")
@@ -196,11 +196,11 @@ def test_a_figure_of_a_margin_of_a_larger_table(said):
         ((*CENSUS, "--family", "cauchy"), "--family", "'laplace'"),
         ((*CENSUS, "--minimum", "-1"), "--minimum", "0"),
         ((*CENSUS, "--margin", "[planet]"), "'planet'", "'age', 'occupation'"),
-        ((*CENSUS, "--margin", "[age][occupation]"), "--margin", "one margin at a time"),
+        ((*CENSUS, "--margin", "[age][occupation]"), "--margin", "names several margins"),
         ((*CENSUS, "--repetitions", "5"), "--repetitions does not go with --dataset", "which takes --bound"),
         ((*CENSUS, "-o", "nowhere/t.csv"), "nowhere/t.csv", "Make it first"),
         (("perturb", "--dataset", "atlantis"), "'atlantis'", "'uk-census'"),
-        (("perturb", "--epsilon", "1"), "nothing is named", "--dataset uk-census"),
+        (("perturb", "--epsilon", "1"), "needs a table to perturb", "--dataset uk-census"),
         (("perturb", "--properties", "-o", "t.csv"), "--output does not go with --properties", "--bound"),
         (("perturb", "--compare", "--epsilon", "1"), "--epsilon does not go with --compare", "which takes"),
         (("perturb", "--compare", "--bound", "0"), "--bound 0", "positive whole number"),
@@ -222,7 +222,7 @@ def test_bad_input_is_refused_with_its_place_and_a_remedy_and_nothing_is_written
 def test_a_file_is_never_overwritten(said, here):
     (here / "table.csv").write_text("mine")
     words = said(*CENSUS, "-o", "table.csv", code=2)
-    assert "table.csv is already there" in words
+    assert "table.csv already exists" in words
     assert (here / "table.csv").read_text() == "mine"
 
 
@@ -312,9 +312,9 @@ def test_a_bound_is_paid_for_with_a_delta_that_the_file_allows(said, custody):
 @pytest.mark.parametrize(
     ("text", "options", "place", "remedy"),
     [
-        (PLAN, ("--bound", "6"), "with --bound 6 these tables have δ", "take a larger bound"),
+        (PLAN, ("--bound", "6"), "with --bound 6 these tables have δ", "choose a larger bound"),
         (PLAN.replace("epsilon", "rho"), (), "[privacy] rho", "need `epsilon`"),
-        (PLAN.replace("epsilon", "contribution = 2\nepsilon"), (), "one record a person", "use tb.plan"),
+        (PLAN.replace("epsilon", "contribution = 2\nepsilon"), (), "one record per person", "use tb.plan"),
         (PLAN, ("--family", "normal"), "needs --bound", "--bound 10"),
         (PLAN, ("--family", "hellinger"), "--family hellinger", "laplace or normal"),
         (PLAN, ("--additive", "--minimum", "0"), "contradict each other", "Keep negative counts"),
@@ -343,7 +343,7 @@ def test_a_plan_file_needs_a_folder_that_is_not_there_yet_and_a_whole_payer(said
     (custody / "out").mkdir()
     said("perturb", "plan.toml", "-o", "out", *PAYER, code=2)
     words = said("perturb", "plan.toml", "-o", "new", "--ledger", "ledger.sqlite", code=2)
-    assert "--ledger and --account go together" in words
+    assert "--ledger and --account need each other" in words
     assert spent(custody) is None
     assert not (custody / "new").exists()
 

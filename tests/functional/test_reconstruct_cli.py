@@ -77,7 +77,7 @@ def test_a_reconstructed_release_is_made_shown_and_verified(folder, capsys, age,
     assert run(["show", str(out), *margin]) == 0
     assert "±" in capsys.readouterr().out
     assert run(["verify", str(out)]) == 0
-    assert "every file and claim holds" in capsys.readouterr().out
+    assert "every file and every claim is correct" in capsys.readouterr().out
 
 
 def test_a_program_reads_whole_numbers_and_the_simulated_interval(folder, capsys):

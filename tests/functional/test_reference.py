@@ -10,7 +10,7 @@ import tabulary as tb
 from docs import build
 from docs.command_pages import every_command
 from tabulary.planning.choice import RECONSTRUCTORS, ROUNDINGS
-from tabulary.planning.comparison import MECHANISMS
+from tabulary.planning.mechanism import MECHANISMS
 from tests.pages import ROOT, pages, read
 
 REMEDY = "run `make docs` and commit what it writes"
@@ -89,7 +89,7 @@ def test_a_method_is_told_with_what_it_takes_and_a_property_by_its_name(generate
 
 
 def test_what_an_option_takes_is_said_in_words(generated):
-    assert "| `--rows` | a whole number | How many" in generated["commands/synth.md"]
+    assert "| `--rows` | a whole number | The number of rows" in generated["commands/synth.md"]
     assert "| `--method` | `release`, `mwem`, `rap` or `graphical` |" in generated["commands/synth.md"]
     assert "| `--by` | text; again for each |" in generated["commands/suppress.md"]
     assert "| `--quick` | |" in " ".join(generated["commands/study.md"].split())

@@ -95,7 +95,7 @@ def test_what_is_not_text_does_not_go_to_a_terminal(folder, monkeypatch, capsys)
     ("arguments", "words"),
     [
         (["sex", "-o", "table.xlsx"], "needs --format"),
-        (["--format", "px"], "of one table"),
+        (["--format", "px"], "for one table"),
         (["sex", "--format", "px", "-o", "nowhere/table.px"], "Make it first"),
         (["sex", "--format", "pdf"], "pdf"),
     ],

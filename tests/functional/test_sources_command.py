@@ -137,7 +137,7 @@ def test_a_missing_variable_is_named_before_anything_is_asked(
     path = write(in_postgresql.replace(PASSWORD, "${CENSUS_PASSWORD}"), 'table = "people"')
     assert run(["plan", path]) == 0
     assert run(["release", path, "-o", str(tmp_path / "out")]) == 2
-    assert "'CENSUS_PASSWORD', which the environment does not hold" in " ".join(
+    assert "'CENSUS_PASSWORD', but the environment has no such variable" in " ".join(
         capsys.readouterr().err.split()
     )
     assert spent() == 0

@@ -1,14 +1,12 @@
 """`tabulary study` with the studies that are installed, and one that a test adds in a file of its own."""
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
 from tabulary.cli.app import run
+from tests.extensions import install, tabulary
 
-# A package as anyone may write it: one file, and one line that names its study.
 STUDY = '''
 from dataclasses import dataclass
 from tabulary.noise import DiscreteLaplace
@@ -51,20 +49,8 @@ def coins(number: int = 3, quick: bool = False):
 @pytest.fixture
 def package(tmp_path):
     """A folder with an installed package that adds the study `coins`."""
-    (tmp_path / "many_coins.py").write_text(STUDY)
-    information = tmp_path / "many_coins-1.0.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: many-coins\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[tabulary.studies]\ncoins = many_coins:coins\n")
+    install(tmp_path, "many_coins", STUDY, group="tabulary.studies", coins="coins")
     return tmp_path
-
-
-def tabulary(*words, path, before=""):
-    """Run the command in a process of its own, which sees what is installed in `path`."""
-    code = f"import sys; sys.path.insert(0, {str(path)!r}); {before}\n"
-    code += "from tabulary.cli.app import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=path)
-    return done.returncode, " ".join(f"{done.stdout} {done.stderr}".split())
 
 
 def test_a_study_of_another_package_is_listed_and_runs_with_its_options(package):

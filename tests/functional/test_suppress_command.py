@@ -11,7 +11,7 @@ import pytest
 import tabulary as tb
 from tabulary.cli.app import run
 from tabulary.suppress.pages.files import read_table
-from tests.functional.test_examples_in_the_docs import _run_commands, blocks
+from tests.functional.test_examples_in_the_docs import blocks, run_commands
 
 HOW_TO = "docs/how-to/suppress-cells.md"
 SECRET = 7431
@@ -294,7 +294,7 @@ def test_a_file_that_is_no_table_is_refused(refused, here, change, words):
         ([*PRIOR, "--delta", "1"], "delta is a probability"),
         ([*PRIOR, "--bins", "age=2"], "'age'"),
         ([*PRIOR, "--bins", "eye"], "--bins eye"),
-        ([*PRIOR, "--bins", "eye=many"], "'many' is no whole number"),
+        ([*PRIOR, "--bins", "eye=many"], "'many' is not a whole number"),
         ([*PRIOR, "--bins", "eye=2", "--bins", "eye=3"], "twice"),
         ([*PRIOR, "--levels", "eye=blue"], "outside its declared levels"),
         ([*PRIOR, "--levels", "nose=long"], "'nose'"),
@@ -360,7 +360,7 @@ def test_an_attribute_with_the_name_of_another_column_is_refused(refused, here):
 def test_a_folder_that_is_there_is_left_as_it_is(said, here):
     (here / "out").mkdir()
     (here / "out" / "mine.txt").write_text("mine")
-    assert "already there" in said(*GENES, *PRIOR, "-o", "out", code=2)
+    assert "already exists" in said(*GENES, *PRIOR, "-o", "out", code=2)
     assert [path.name for path in (here / "out").iterdir()] == ["mine.txt"]
 
 
@@ -381,11 +381,11 @@ def test_what_holds_no_decisions_cannot_be_replayed(said, here):
 def test_the_commands_of_the_how_to_page_work_with_its_file(here, capsys):
     (here / "cells.csv").write_text(blocks(HOW_TO, "csv")[0])
     for block in blocks(HOW_TO, ""):
-        _run_commands(block)
+        run_commands(block)
     assert {"genes", "ill-2026", "classical-2026"} <= {path.name for path in here.iterdir()}
     assert read_table(here / "ill-2026").table.domain.shape[0] <= 3
 
 
 def test_the_commands_of_the_readme_work(capsys):
     (block,) = [block for block in blocks("README.md", "sh") if "tabulary suppress" in block]
-    _run_commands(block)
+    run_commands(block)

@@ -82,11 +82,11 @@ def test_the_two_verdicts_stand_side_by_side(said, folder):
     assert naive.rejects()
     assert not aware.rejects()
     assert "Are region and answer related?" in text
-    assert "5 × 3 released counts, each within ±30 of the truth (95%)" in words(text)
+    assert "5 × 3 released counts, each within ±30 of the true count (95%)" in words(text)
     for number, (test, verdict, takes) in enumerate(
         [
-            (naive, "yes, they are related", "as if they were exact"),
-            (aware, "no sign that they are related", "with the noise that is in them"),
+            (naive, "yes, they are related", "as exact numbers"),
+            (aware, "no sign that they are related", "with their noise"),
         ],
         start=1,
     ):
@@ -101,16 +101,16 @@ def test_the_two_verdicts_stand_side_by_side(said, folder):
 
 def test_verdicts_that_differ_are_warned_about(said):
     text = words(said("region", "answer"))
-    assert "▲ The verdicts differ. Go by the noise-aware one." in text
-    assert "no more than the noise would do" in text
-    assert "No sign is no proof" in text
+    assert "▲ The verdicts differ. Trust the noise-aware one." in text
+    assert "The noise alone can produce" in text
+    assert '"No sign" is not a proof' in text
 
 
 def test_verdicts_that_agree_are_not(said):
     text = words(said("sex", "job"))
     assert "▲" not in text
-    assert "Both say the same" in text
-    assert "No sign is no proof" not in text
+    assert "Both tests agree" in text
+    assert '"No sign" is not a proof' not in text
 
 
 def test_what_the_p_values_rest_on_is_told(said, folder):
@@ -152,7 +152,7 @@ def test_one_method_can_be_asked_for(said, method):
     other = {"naive": "noise-aware", "noise-aware": "naive"}[method]
     assert method in column(text, 1)
     assert f" {other} " not in text
-    assert ("Do not rely on it by itself" in words(text)) == (method == "naive")
+    assert ("Do not rely on the naive test alone" in words(text)) == (method == "naive")
 
 
 def test_how_strong_an_association_is_comes_with_its_interval(said, folder):
@@ -160,7 +160,7 @@ def test_how_strong_an_association_is_comes_with_its_interval(said, folder):
     found = tb.infer.cramers_v(tb.Release.load(folder)["sex", "job"], target="population")
     assert f"Cramér's V = {found.estimate:.2f}" in text
     assert f"{found.lower:.2f} to {found.upper:.2f}" in text
-    assert f"Taken as exact, the counts would have {found.naive:.2f}" in text
+    assert f"Without regard to the noise, V would be {found.naive:.2f}" in text
     assert 0 < found.lower < 0.65 < found.upper < 1
 
 
@@ -210,7 +210,7 @@ def test_a_search_shows_both_verdicts_on_its_way(said, folder):
             assert f"(p {p_value})" in text or f"(p = {p_value})" in text
     assert found.aware.steps
     assert "no, needed" in text
-    assert ("The naive search ends elsewhere" in text) == found.differ
+    assert ("The naive search ends with another model" in text) == found.differ
 
 
 def test_a_search_that_the_noise_leads_astray_is_warned_about(said, folder):
@@ -218,7 +218,7 @@ def test_a_search_that_the_noise_leads_astray_is_warned_about(said, folder):
     assert found.differ
     text = words(said("region", "answer", "--search"))
     assert f"The simplest model that fits: {found.model}" in text
-    assert "▲ The naive search ends elsewhere: [region answer]. Go by the noise-aware one." in text
+    assert "▲ The naive search ends with another model: [region answer]. Trust the noise-aware one." in text
 
 
 def test_a_bootstrap_takes_the_p_value_from_redrawn_tables(said):
@@ -240,7 +240,7 @@ def test_a_level_without_people_takes_nothing_down(said):
     assert "d.f." in text
     # Everybody is of one sex: nothing is left to compare.
     text = words(said("answer", "sex", code=2))
-    assert "nothing to test" in text
+    assert "cannot be tested" in text
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_level_without_people_takes_nothing_down(said):
         (["[]"], "at least one attribute"),
         (["region", "answer", "--alpha", "2"], "--alpha 2 is not between 0 and 1"),
         (["region", "answer", "--model", "[region planet]"], "planet"),
-        (["region", "answer", "--model", "[region answer]"], "nothing to test"),
+        (["region", "answer", "--model", "[region answer]"], "cannot be tested"),
         (["region", "answer", "--expected", "1,1"], "--expected gives the shares of one attribute"),
         (["region", "--expected", "1,1"], "a positive number for each of the 5 levels"),
         (["sex", "--expected", "1,-1"], "a positive number for each of the 2 levels"),
@@ -278,7 +278,7 @@ def test_a_shrunk_release_is_refused_with_what_to_ask_for(tmp_path, capsys):
     assert "reconstruct = 'none'" in text
     assert "--method naive" in text
     assert run(["test", str(tmp_path / "shrunk"), "a", "b", "--method", "naive"]) == 0
-    assert "Do not rely on it by itself" in words(capsys.readouterr().out)
+    assert "Do not rely on the naive test alone" in words(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("mechanism", ["cells", "margins", "fourier", "efron-stein", "residual"])

@@ -12,7 +12,7 @@ from tabulary import datasets
 from tabulary.core import basis
 from tabulary.core.neighbours import Neighbours
 from tabulary.noise import ExactSampler
-from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap
+from tabulary.planning import ContrastMap, MarginMap
 from tabulary_papers.published import published_efron_stein, published_fourier, published_sensitivity
 from tabulary_papers.redundant import RedundantMap, exact_redundant_sensitivity
 from tests.entropy import SeededEntropy

@@ -13,8 +13,8 @@ import tabulary as tb
 from tabulary import datasets
 from tabulary.core import basis
 from tabulary.core.neighbours import Neighbours
+from tabulary.planning.queries import ContrastMap
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.measurement_operators import ContrastMap
 from tabulary.reconstruct.rounding.full_table import round_table
 from tabulary_papers.published import exact_sensitivity, published_fourier, published_sensitivity
 from tabulary_papers.shift import nonnegative_shift, published_failure, published_shift

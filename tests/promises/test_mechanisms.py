@@ -13,6 +13,7 @@ from tabulary.confidential.tally import Tally
 from tabulary.core.basis import adjoint
 from tabulary.errors import InvalidDomain
 from tabulary.mechanisms import MECHANISMS, measure
+from tabulary.planning import Counts, Residuals
 from tabulary.workflows.auditing.cost import check_cost
 from tests.entropy import SeededEntropy
 from tests.samplers import ConstantSampler
@@ -78,9 +79,7 @@ def _changes(plan):
 
 def _only_bounded(plan):
     """Whether the sensitivity may be more than any neighbour reaches: zeros can forbid the worst two records."""
-    return (
-        plan.query == "residuals" and plan.neighbours.relation == "replace" and plan.domain.structural_zeros
-    )
+    return plan.query is Residuals and plan.neighbours.relation == "replace" and plan.domain.structural_zeros
 
 
 @every_mechanism
@@ -125,7 +124,7 @@ def test_every_measured_number_has_passed_the_sampler_unless_it_is_impossible(me
     moved = _measured(plan, counts, ConstantSampler(1_000_000)) - _measured(plan, counts)
     impossible = [
         plan.measured_domain.impossible(part.margin).reshape(-1)
-        if part.query == "counts"
+        if isinstance(part.query, Counts)
         else np.zeros(math.prod(plan.shape_of(part)), dtype=bool)
         for part in plan.measured
     ]

@@ -7,7 +7,7 @@ import tabulary as tb
 from tabulary.confidential.tally import Tally
 from tabulary.infer.association import cramers_v, odds_ratio
 from tabulary.infer.intervals import interval
-from tabulary.infer.noise import IndependentNoise
+from tabulary.infer.table_noise import IndependentNoise
 from tabulary.mechanisms import measure
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
 from tabulary.reconstruct.linear import linear_estimates

@@ -10,7 +10,7 @@ import pytest
 import tabulary as tb
 from tabulary.mechanisms import MECHANISMS
 from tabulary.noise import ExactSampler, RoundedGaussian
-from tabulary.planning import Plan
+from tabulary.planning import Plan, Residuals
 from tabulary.planning.calibration import calibrated
 from tabulary.workflows.auditing import audit
 from tabulary.workflows.auditing.evidence import NarrowedSampler
@@ -52,7 +52,7 @@ def test_the_promise_of_counts_and_centred_parts_holds_and_a_smaller_scale_break
     # Parts on two levels and on three, which `auto` might not choose.
     near, both = tb.Neighbours(relation), ("a", "b")
     parts = calibrated(
-        DOMAIN, [both, both], [Fraction(2), Fraction(1)], near, loss, query="residuals", centred=[(), both]
+        DOMAIN, [Residuals(both), Residuals(both, both)], [Fraction(2), Fraction(1)], near, loss
     )
     plan = Plan(DOMAIN, tb.Workload(DOMAIN, [both]), loss, loss, near, "residual", parts)
     assert audit(plan, draws=DRAWS).verdict == "holds"

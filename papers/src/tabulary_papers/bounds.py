@@ -14,7 +14,7 @@ from tabulary import PureDP, Workload
 from tabulary.core import Margin, show_margin
 from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.noise import IntegerNoise
-from tabulary.planning import Plan
+from tabulary.planning import Contrasts, Plan
 from tabulary.reconstruct import weighted_shift
 from tabulary_papers.published import PublishedMeasurement
 
@@ -97,7 +97,7 @@ def quantile_bound(plan: Plan, margin: Iterable[str], *, failure: float) -> floa
     93.0
     """
     _check_failure(failure)
-    if plan.query != "contrasts" or plan.reconstruct not in ("none", "lp"):
+    if plan.query is not Contrasts or plan.reconstruct not in ("none", "lp"):
         raise InvalidArgument(
             "a quantile bound is known for plans that measure contrasts and reconstruct with 'none' or 'lp', not for "
             f"mechanism {plan.mechanism!r} with {plan.reconstruct!r}."

@@ -33,7 +33,8 @@ from tabulary.confidential import Tally
 from tabulary.core import Margin, Relation, show_fraction
 from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.noise import DiscreteLaplace, ExactSampler, Sampler
-from tabulary.reconstruct import ContrastMap, LinearMap, ProgramSolution, round_table, solve_program
+from tabulary.planning import ContrastMap, LinearMap
+from tabulary.reconstruct import ProgramSolution, round_table, solve_program
 from tabulary_papers.redundant import (
     RedundantMap,
     centred,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tabulary import Domain, Neighbours, Workload
 from tabulary.core import Floats, Margin
 from tabulary.errors import InvalidArgument, TooManyCells
-from tabulary.reconstruct import MarginMap
+from tabulary.planning import LinearMap, MarginMap
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -39,14 +39,13 @@ def centred(margin: NDArray[Number]) -> NDArray[Number]:
 
 
 @dataclass(frozen=True)
-class RedundantMap:
+class RedundantMap(LinearMap):
     """A table to its terms f^S(x_S)·Π k, all of them for each of `sets` (tuples of axes, in this order).
 
     >>> RedundantMap((2, 3), ((), (1,))).forward(np.array([[1.0, 1, 0], [3, 0, 1]])).tolist()
     [6.0, 6.0, -3.0, -3.0]
     """
 
-    shape: tuple[int, ...]
     sets: tuple[tuple[int, ...], ...]
 
     @property

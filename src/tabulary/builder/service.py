@@ -90,7 +90,7 @@ class Dataset:
         Every other table costs the same and is for the same neighbours. The total is not asked: it may be public, and
         then it has no plan.
         """
-        return self.answers.plan_of(self.answers.universe.margins[-1])
+        return self.answers.plan_of(self.answers.allowed_tables.margins[-1])
 
 
 LEAST_CACHE, MOST_CACHE = 1 << 20, 1 << 40

@@ -1,8 +1,9 @@
 """Cell keys: the same participants get the same perturbation. NOT differentially private, and labelled so.
 
-Agencies perturb counts by a lookup: each record has a random key, a cell's key is the sum of its records' keys, and a
-perturbation table says what each key adds to each count. It is here because it is in use, and to be compared with
-what has a guarantee: `CellKeyTable.promise` says what it does not promise, and `tabulary attack` shows it.
+Agencies perturb counts by a lookup: each record has a random key, a cell's key is the sum of its records' keys, and
+a perturbation table says what to add for each key and count. The method is here because agencies use it, and for
+comparison with methods that have a guarantee: `CellKeyTable.promise` says what it does not promise, and `tabulary
+attack` shows it.
 
 >>> ptable = PTable.from_rows([{0: 1}, {-1: "1/2", 1: "1/2"}, {-2: "1/4", 0: "1/2", 2: "1/4"}], modulus=256)
 >>> ptable.mean(1), ptable.variance(2)

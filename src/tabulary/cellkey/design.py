@@ -9,7 +9,7 @@ from tabulary.errors import InvalidNoise
 
 
 def exact_law(law: Mapping[int, object]) -> dict[int, Fraction]:
-    """Return a law of whole offsets with exact probabilities, offsets ascending; refuse what is none.
+    """Return a law of whole offsets with exact probabilities, in ascending order; refuse anything else.
 
     >>> exact_law({1: 0.25, -1: "3/4"})
     {-1: Fraction(3, 4), 1: Fraction(1, 4)}
@@ -17,14 +17,14 @@ def exact_law(law: Mapping[int, object]) -> dict[int, Fraction]:
     exact = {offset: exact_fraction(p, name="a probability", error=InvalidNoise) for offset, p in law.items()}
     for offset, probability in exact.items():
         if isinstance(offset, bool) or not isinstance(offset, int):
-            raise InvalidNoise(f"an offset is a whole number, not {offset!r}.")
+            raise InvalidNoise(f"an offset must be a whole number, not {offset!r}.")
         if probability < 0:
             raise InvalidNoise(f"the offset {offset} has a negative probability.")
     total = sum(exact.values(), Fraction(0))
     if total != 1:
         raise InvalidNoise(
-            f"the probabilities of a row add up to {show_fraction(total)}, not to 1. Give them as fractions such as "
-            "'1/3' where decimals do not reach."
+            f"the probabilities of a row add up to {show_fraction(total)}, not to 1. Write them as "
+            "fractions such as '1/3' if decimals are not exact."
         )
     return {offset: exact[offset] for offset in sorted(exact) if exact[offset]}
 
@@ -32,9 +32,9 @@ def exact_law(law: Mapping[int, object]) -> dict[int, Fraction]:
 def key_shares(law: Mapping[int, Fraction], modulus: int) -> dict[int, int]:
     """Return how many of `modulus` keys each offset of an exact law gets.
 
-    Largest remainders: every offset gets its share of the keys rounded down, and the keys that are left go one by
-    one to those that lost most. Then an offset that got one and an offset that did not change roles, as long as
-    that brings the mean of the shares nearer to the mean of the law. No probability moves by more than one key.
+    Largest remainders: every offset gets its share of the keys rounded down, and the remaining keys go one by one
+    to the offsets that lost most. Then an offset that got one and an offset that did not are exchanged, as long as
+    this brings the mean of the shares closer to the mean of the law. No probability changes by more than one key.
 
     >>> key_shares(exact_law({-1: "1/4", 0: "1/2", 1: "1/4"}), 6)
     {-1: 1, 0: 4, 1: 1}

@@ -23,13 +23,14 @@ def add_records(
 ) -> None:
     """Count each record in its cell and add its key there, modulo `modulus`, which is at most 2**62.
 
-    A cell's count and its sum lie side by side, so that they are fetched together.
+    A cell's count and its sum are next to each other in memory, so that they are fetched together.
     """
     for i in range(index.shape[0]):
         cell = index[i]
         cells[cell, 0] += np.uint64(1)
         total = cells[cell, 1] + keys[i]
-        # Below zero an unsigned number is huge, so the smaller of the two is the remainder: no branch, no overflow.
+        # An unsigned number below zero becomes huge, so the smaller of the two is the remainder: no branch, no
+        # overflow.
         cells[cell, 1] = min(total, total - modulus)
 
 
@@ -49,7 +50,7 @@ def count_codes(times: NDArray[np.int64], column: Codes) -> None:
 
 @compiled
 def look_up_codes(values: NDArray[Any], low: int, codes: Codes, found: Codes) -> bool:
-    """Fill `found` with the code of each whole number from `low` on; return whether all have one."""
+    """Fill `found` with the code of each whole number from `low` on; return whether all numbers have a code."""
     for i in range(values.shape[0]):
         place = np.int64(values[i]) - low
         if place < 0 or place >= codes.shape[0]:
@@ -78,7 +79,7 @@ def look_up(
     pvalues: NDArray[np.int64],
     found: NDArray[np.int64],
 ) -> None:
-    """Fill `found` with the number that holds for each key in its row; a row below zero has none."""
+    """Fill `found` with the number of each key in its row; a row below zero has none."""
     for i in range(rows.shape[0]):
         if rows[i] < 0:
             continue

@@ -1,4 +1,4 @@
-"""The files in which perturbation tables travel, recognised by their header.
+"""The file layouts of perturbation tables, recognised by their header.
 
 Three layouts, in the names of their columns:
 
@@ -24,7 +24,7 @@ from tabulary.errors import InvalidArgument, InvalidNoise, UnreadableSource
 
 LONG, INTERVALS, WIDE = "long", "intervals", "wide"
 
-# R's tools write eight digits of a boundary, and may round the two sides of it differently by one of the last.
+# R's tools write eight digits of a boundary, and may round its two sides differently by one in the last digit.
 _SAME_BOUNDARY = Fraction(2, 10**8)
 _SAME_PROBABILITY = Fraction(1, 10**6)
 
@@ -35,7 +35,7 @@ _DIGITS = re.compile(r"[+-]?[0-9]{1,18}")
 
 @dataclass(frozen=True)
 class Read:
-    """What a file says: the rows from the cell value `first` on, the number of keys, and its layout."""
+    """The content of a file: the rows from the cell value `first` on, the number of keys, and the layout."""
 
     runs: Runs
     modulus: int
@@ -45,7 +45,7 @@ class Read:
 
 
 def read_csv(path: str | Path, modulus: int | None) -> Read:
-    """Return the table in a file. `modulus` is for intervals only: the other layouts have a row a key."""
+    """Return the table in a file. `modulus` is for intervals only: the other layouts have one row per key."""
     called = f"the ptable file {Path(path).name!r}"
     names, lines = _lines(Path(path), called)
     if {"pcv", "ckey", "pvalue"} <= set(names):
@@ -63,7 +63,8 @@ def read_csv(path: str | Path, modulus: int | None) -> Read:
         )
     if modulus is not None and check_modulus(modulus) != found.modulus:
         raise InvalidNoise(
-            f"{called} has {found.modulus} keys, one a row, and {modulus} were asked for. Leave `modulus` out."
+            f"{called} has {found.modulus} keys, one per row, but the call asked for {modulus}. Leave "
+            "`modulus` out."
         )
     return found
 
@@ -72,7 +73,7 @@ def long_csv(runs: Runs, modulus: int, first: int) -> str:
     """Return the table in the long layout."""
     if runs.rows * modulus > _MOST_LINES:
         raise InvalidArgument(
-            f"the long layout has a line a key and cell value: {runs.rows * modulus:,} of them, more than "
+            f"the long layout has one line per key and cell value: {runs.rows * modulus:,} lines, more than "
             f'{_MOST_LINES:,}. Write layout="intervals".'
         )
     pvalues = runs.array(modulus).reshape(-1)
@@ -90,8 +91,8 @@ def interval_csv(runs: Runs, modulus: int, first: int) -> str:
             rest //= prime
     if rest != 1:
         raise InvalidArgument(
-            f"with {modulus} keys the boundaries between them are no decimals, so the interval layout cannot hold "
-            'them. Write layout="long", or make the table with a power of two or of ten.'
+            f"with {modulus} keys the boundaries between them are not decimals, so the interval layout "
+            'cannot store them. Write layout="long", or make the table with a power of two or of ten.'
         )
     lines = ["i;j;p;v;p_int_lb;p_int_ub\n"]
     for row in range(runs.rows):
@@ -112,7 +113,7 @@ def _lines(path: Path, called: str) -> tuple[list[str], list[list[str]]]:
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeError):
-        raise UnreadableSource(f"{called} is not there, or is not UTF-8 text. Nothing was read.") from None
+        raise UnreadableSource(f"{called} does not exist, or is not UTF-8 text. Nothing was read.") from None
     head = text.partition("\n")[0]
     lines = [
         [field.strip() for field in line]
@@ -124,10 +125,10 @@ def _lines(path: Path, called: str) -> tuple[list[str], list[list[str]]]:
     names = [name.lower() for name in lines[0]]
     named = [name for name in names if name]
     if len(set(named)) < len(named):
-        raise UnreadableSource(f"{called} has two columns of one name. Nothing was read.")
+        raise UnreadableSource(f"{called} has two columns with the same name. Nothing was read.")
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(names):
-            # R writes row names without a name of their own above them.
+            # R writes row names without a heading.
             if all(len(other) == len(names) + 1 for other in lines[1:]):
                 return names, [other[1:] for other in lines[1:]]
             raise UnreadableSource(f"line {number} of {called} does not have the fields of the header.")
@@ -162,12 +163,12 @@ def _long(names: list[str], lines: list[list[str]], called: str) -> Read:
         raise InvalidNoise(f"{called} has a negative ckey. Keys are 0, 1, 2, …. Nothing was read.")
     rows = last - first + 1
     missing = f"{called} has a gap: each pcv from {first} to {last} needs each ckey from 0 to {modulus - 1} once, and"
-    # Looked at before there is a matrix: one misprinted key must not ask for a terabyte.
+    # Checked before the matrix is made: one misprinted key must not need a terabyte.
     if rows * modulus > len(lines):
         raise InvalidNoise(f"{missing} at least one combination is missing. Nothing was read.")
     cell = (pcv - first) * modulus + ckey
     if len(np.unique(cell)) < len(cell):
-        raise InvalidNoise(f"{missing} at least one combination stands there twice. Nothing was read.")
+        raise InvalidNoise(f"{missing} at least one combination occurs twice. Nothing was read.")
     matrix = np.empty(rows * modulus, dtype=np.int64)
     matrix[cell] = pvalue
     return Read(Runs.of_array(matrix.reshape(rows, modulus)), check_modulus(modulus), first, LONG)
@@ -245,6 +246,6 @@ def _decimal_modulus(boundaries: list[Fraction], called: str) -> int:
 def _check_first(first: int, name: str, called: str) -> None:
     if first not in (0, 1):
         raise InvalidNoise(
-            f"{called} begins at {name} = {first}: the cell values begin at 0, or at 1 where zeros stay as they "
-            "are. Nothing was read."
+            f"{called} begins at {name} = {first}, but the cell values must begin at 0, or at 1 if zeros do "
+            "not change. Nothing was read."
         )

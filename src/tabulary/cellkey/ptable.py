@@ -1,4 +1,4 @@
-"""The perturbation table: what is added to a cell, looked up by the cell's value and the cell's key."""
+"""The perturbation table: what to add to a cell, by the cell's value and the cell's key."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tabulary.core.exact_numbers import show_fraction
 from tabulary.errors import ConfidentialError, InvalidArgument, InvalidNoise
 
 Above = Literal["refuse", "last"] | tuple[Literal["repeat"], int]
-"""What a count above the last row does: it is refused, it uses the last row, or the rows from one on repeat."""
+"""What happens to a count above the last row: it is refused, uses the last row, or the rows from one on repeat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,10 @@ class PTable:
     """A `pvalue` for each perturbation cell value (`pcv`) and cell key (`ckey`) 0 … `modulus` - 1.
 
     The rows begin at `first`: at 1 a zero stays a zero, at 0 zeros are perturbed too. A count above the last row is
-    refused, or uses the last row, or, with ("repeat", 501), uses the rows from 501 to the last in turn. Where keys
-    are uniform, row `pcv` adds each offset with the probability that `probabilities` gives. `rounding` is the
-    largest total variation distance between a row and the law that it was made from. Not differentially private,
-    whatever the table.
+    refused, or uses the last row, or, with ("repeat", 501), uses the rows from 501 to the last in turn. If keys are
+    uniform, row `pcv` adds each offset with the probability that `probabilities` gives. `rounding` is the largest
+    total variation distance between a row and the law that it was made from. No such table is differentially
+    private.
 
     >>> ptable = PTable.from_rows([{0: 1}, {-1: "1/2", 1: "1/2"}, {-1: "1/4", 0: "1/2", 1: "1/4"}], modulus=256)
     >>> ptable
@@ -48,9 +48,9 @@ class PTable:
     def __post_init__(self) -> None:
         check_modulus(self.modulus)
         if self.first not in (0, 1):
-            raise InvalidNoise(f"the rows of a ptable begin at 0 or at 1, not at {self.first!r}.")
+            raise InvalidNoise(f"the rows of a ptable must begin at 0 or at 1, not at {self.first!r}.")
         if not self.runs.rows or self.runs.starts.max() >= self.modulus:
-            raise InvalidNoise(f"a ptable has at least one row, and its keys lie below {self.modulus}.")
+            raise InvalidNoise(f"a ptable has at least one row, and its keys are below {self.modulus}.")
         counts = np.repeat(np.arange(self.first, self.last + 1), np.diff(self.runs.offsets))
         if np.any(counts + self.runs.pvalues < 0):
             raise InvalidNoise(
@@ -63,13 +63,13 @@ class PTable:
                 pass
             case _:
                 raise InvalidArgument(
-                    '`above` is "refuse", "last" or ("repeat", row) with a row of the ptable from 1 on, not '
-                    f"{self.above!r}."
+                    '`above` must be "refuse", "last" or ("repeat", row) with a row of the ptable from 1 '
+                    f"on, not {self.above!r}."
                 )
 
     @classmethod
     def from_array(cls, pvalues: ArrayLike, *, first: int = 1, above: Above = "refuse") -> "PTable":
-        """Return the table of a matrix: a row a cell value from `first` on, a column a key.
+        """Return the table of a matrix: one row per cell value from `first` on, one column per key.
 
         >>> PTable.from_array([[-1, 2], [0, 0]]).pvalue(1, 1)
         2
@@ -80,7 +80,8 @@ class PTable:
             matrix = np.empty(0)
         if matrix.ndim != 2 or not matrix.size or matrix.dtype.kind not in "iu":
             raise InvalidNoise(
-                "a ptable is a matrix of whole numbers: a row a cell value, a column a key, none of them missing."
+                "a ptable is a matrix of whole numbers: one row per cell value, one column per key, and no "
+                "missing value."
             )
         return cls(Runs.of_array(matrix.astype(np.int64)), matrix.shape[1], first, above)
 
@@ -90,8 +91,8 @@ class PTable:
     ) -> "PTable":
         """Return the table of a designed law: for each cell value from `first` on, offsets and probabilities.
 
-        Each row gets its keys by largest remainders, with the mean kept as near to the law's as one key an offset
-        allows (`cellkey.design.key_shares`); the offsets lie in ascending order on the keys.
+        Each row gets its keys by largest remainders; the mean stays as close to the law's mean as one key per
+        offset allows (`cellkey.design.key_shares`). The offsets are in ascending order on the keys.
 
         >>> PTable.from_rows([{0: 1}, {-1: "1/2", 1: "1/2"}], modulus=10).probabilities(1)
         {-1: Fraction(1, 2), 1: Fraction(1, 2)}
@@ -112,9 +113,9 @@ class PTable:
     ) -> "PTable":
         """Return the table in a file whose header says its layout: see `cellkey.layouts`.
 
-        In the interval layout `modulus` is the number of record keys, 10**digits for keys with so many digits after
-        the point; without it, the smallest power of ten that loses nothing. Unless `above` is given, R's layouts use
-        their last row for all larger counts, which is how they are made, and the long layout refuses those.
+        In the interval layout `modulus` is the number of record keys: 10**digits for keys with that many digits
+        after the point. The default is the smallest power of ten that loses nothing. By default, R's layouts use
+        their last row for all larger counts, as they are designed, and the long layout refuses larger counts.
         """
         read = layouts.read_csv(path, modulus)
         usual: Above = "refuse" if read.layout == layouts.LONG else "last"
@@ -138,7 +139,7 @@ class PTable:
         return self.first == 0 and bool(np.any(self.runs.pvalues[: self.runs.offsets[1]]))
 
     def probabilities(self, pcv: int) -> dict[int, Fraction]:
-        """Return the law of the offset in one row, keys being uniform; exact."""
+        """Return the exact law of the offset in one row, for uniform keys."""
         if not self.first <= pcv <= self.last:
             raise InvalidArgument(f"the ptable has the rows {self.first} to {self.last}, not {pcv}.")
         shares: dict[int, int] = {}
@@ -161,7 +162,7 @@ class PTable:
         return int(self.pvalues(pcv, np.array([ckey]))[0])
 
     def pcv(self, counts: Integers) -> Integers:
-        """Return the row that each count uses; 0 for a zero even where the table has no such row."""
+        """Return the row that each count uses; 0 for a zero, even if the table has no such row."""
         high = counts > self.last
         if not high.any():
             return counts
@@ -172,19 +173,20 @@ class PTable:
                 return np.where(high, row + (counts - row) % (self.last - row + 1), counts)
         # Which count it was, and of which cell, is confidential.
         raise ConfidentialError(
-            f"at least one cell holds more than the ptable's last row, {self.last}. Nothing was published. Use a "
-            f'larger ptable, or declare what such a count does: above="last", or above=("repeat", row).'
+            f"at least one cell is larger than the ptable's last row, {self.last}. Nothing was published. "
+            'Use a larger ptable, or say what happens to such a count: above="last", or above=("repeat", '
+            "row)."
         )
 
     def pvalues(self, pcv: Integers, ckeys: Integers) -> Integers:
-        """Return the perturbation for each row and key; none for a zero where the table has no row 0."""
-        # Loading the compiler takes longer than reading a table, and a ptable may be looked at without cells.
+        """Return the perturbation for each row and key; zeros are unchanged if the table has no row 0."""
+        # Loading the compiler takes longer than reading a table, and a ptable is also used without cells.
         from tabulary.cellkey.kernels import look_up
 
         if np.any((ckeys < 0) | (ckeys >= self.modulus)):
-            raise InvalidArgument(f"a ckey of this ptable lies between 0 and {self.modulus - 1}.")
+            raise InvalidArgument(f"a ckey of this ptable must be between 0 and {self.modulus - 1}.")
         if np.any((pcv < 0) | (pcv > self.last)):
-            raise InvalidArgument(f"a pcv of this ptable lies between 0 and {self.last}.")
+            raise InvalidArgument(f"a pcv of this ptable must be between 0 and {self.last}.")
         found = np.zeros(pcv.shape, dtype=np.int64)
         runs = self.runs
         look_up(
@@ -198,7 +200,7 @@ class PTable:
         return found
 
     def describe(self) -> dict[str, object]:
-        """Return what may be published of the table: its size and its law's reach, not what a key does."""
+        """Return what may be published about the table: its size and the range of its law, not what a key does."""
         return {
             "rows": [self.first, self.last],
             "keys": self.modulus,

@@ -1,8 +1,8 @@
-"""From a source to encoded records with their keys: the key is read as digits, each like one more attribute.
+"""From a source to encoded records with their keys: each digit of the key is read like one more attribute.
 
-So a key of any size lies in the same store as the levels, under the same guarantees, and a record that a coding
-drops takes its key along. A column that is already plain in memory (whole numbers, text, categories, nothing
-missing, nothing unknown) is encoded as it lies there; everything else is recoded by the reader of files.
+So a key of any size is in the same store as the levels, with the same guarantees, and a record that a coding drops
+takes its key along. A column that is already plain in memory (whole numbers, text, categories, nothing missing,
+nothing unknown) is encoded directly; the reader of files recodes everything else.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ DIGIT_BITS = 12
 """A digit of a key is a number below 2**12, so that the usual 256 or 4,096 keys have one."""
 
 NO_KEY = "none"
-"""The level of the lowest digit that stands for what is no key."""
+"""The level of the lowest digit that means "not a key"."""
 
 _BATCH_ROWS = 1 << 17
 _MOST_SPAN = 1 << 16
@@ -37,7 +37,7 @@ _WHOLE = ", ".join(f"'{sign}{size}'" for sign in ("", "U") for size in _SIZES)
 
 
 class Digits:
-    """The digits of a key as attributes beside those of a domain."""
+    """The digits of a key as attributes, in addition to those of a domain."""
 
     def __init__(self, keys: RecordKeys, domain: Domain, codings: dict[str, Coding]) -> None:
         self.keys = keys
@@ -48,7 +48,7 @@ class Digits:
         for place, name in enumerate(self.names):
             levels[name] = (*map(str, range(base)), *([NO_KEY] if place == 0 else []))
         self.domain = Domain(levels, [dict(zero) for zero in domain.structural_zeros])
-        # What is no key has no digit at all; the lowest one tells.
+        # A value that is not a key has no digits; the lowest digit says so.
         unknown = [f"level:{NO_KEY}"] + ["level:0"] * (count - 1)
         coded = {name: Coding(unknown=said) for name, said in zip(self.names, unknown, strict=True)}
         self.recodings = resolve_all(self.domain, codings | coded)
@@ -80,7 +80,7 @@ def encoded_table(table: pa.Table, called: str, digits: Digits, *, memory_bytes:
 
 
 class _KeyedReader(DuckDBReader):
-    """A source with one column more for each digit of the key."""
+    """A source with one more column per digit of the key."""
 
     def __init__(self, source: DuckDBReader, digits: Digits) -> None:
         super().__init__([partial(_with_digits, part, digits) for part in source.parts], source.allowed)
@@ -106,7 +106,8 @@ def _key(column: str, keys: RecordKeys) -> str:
     """Return the SQL of a key as a whole number, or null; nothing is rounded into a key."""
     text = f"CAST({column} AS VARCHAR)"
     if keys.digits is not None:
-        # By way of its shortest text, so that 0.3 is three tenths; more digits than were declared are no key.
+        # Read by its shortest text, so that 0.3 is three tenths; a number with more digits than declared is not a
+        # key.
         short, full = (
             f"TRY_CAST({text} AS DECIMAL(18, {keys.digits}))",
             f"TRY_CAST({text} AS DECIMAL(38, 30))",
@@ -125,7 +126,7 @@ def _key(column: str, keys: RecordKeys) -> str:
 
 
 class _PlainReader:
-    """Codes that are already there, handed out in batches."""
+    """Codes that already exist, given out in batches."""
 
     def __init__(self, columns: Sequence[Codes]) -> None:
         self._columns = columns
@@ -170,7 +171,7 @@ def _fill_plain(column: pa.ChunkedArray, recoding: Recoding, digits: Digits, cod
 
 
 def _span(recoding: Recoding) -> tuple[int, Codes]:
-    """Return the least whole number that is a level, and the codes from there on; none where they are far apart."""
+    """Return the smallest whole number that is a level, and the codes from there on; none if they are far apart."""
     known = {int(t): c for t, c in zip(recoding.texts, recoding.codes, strict=True) if _is_integer(t)}
     kind = code_type(len(recoding.levels))
     if not known or max(known) - min(known) >= _MOST_SPAN:
@@ -180,14 +181,14 @@ def _span(recoding: Recoding) -> tuple[int, Codes]:
 
 
 def _places(texts: Any, recoding: Recoding) -> NDArray[np.int32]:
-    """Return where each text stands among those of the recoding, one past the last for every other text."""
+    """Return the position of each text among those of the recoding, the last position plus one for any other text."""
     places = pc.index_in(texts, pa.array(recoding.texts, texts.type))
     found: NDArray[np.int32] = pc.fill_null(places, len(recoding.texts)).to_numpy()
     return found
 
 
 def _codes_by_place(recoding: Recoding) -> Codes:
-    """Return the code of each of the recoding's texts, and last that of every other one."""
+    """Return the code of each of the recoding's texts, and last the code of any other text."""
     return np.array([*recoding.codes, recoding.unknown], dtype=code_type(len(recoding.levels)))
 
 

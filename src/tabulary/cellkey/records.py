@@ -1,4 +1,4 @@
-"""Records with keys: who is in a cell decides what is added to it."""
+"""Records with keys: the people in a cell decide what is added to it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,12 +23,12 @@ Codings = Mapping[str, Coding]
 
 
 class KeyedRecords(HeldRecords):
-    """Confidential records, one a person, each with the attributes of a domain and a record key.
+    """Confidential records, one per person, each with the attributes of a domain and a record key.
 
-    Missing, negative, fractional or too large keys are refused, and so are keys that repeat beyond chance. An
-    attribute's missing value is an error unless its `Coding` says which level it is; then that level's cells have
-    the key sum of their own participants like any other, never a constant. What it prints is the domain. It cannot be
-    copied or pickled.
+    Missing, negative, fractional or too large keys are refused, and so are keys that repeat more often than chance
+    allows. A missing value of an attribute is an error unless its `Coding` gives it a level; then the cells of that
+    level have the key sum of their own participants like any other cell, never a constant. The printed form shows
+    the domain. The records cannot be copied or pickled.
 
     >>> people = pa.table({"sex": ["F", "M", "F"], "record_key": [17, 250, 3]})
     >>> KeyedRecords.from_frame(people, Domain({"sex": ["F", "M"]}), keys=RecordKeys(modulus=256))
@@ -58,7 +58,7 @@ class KeyedRecords(HeldRecords):
     ) -> Self:
         """Return the records of a CSV or Parquet file, of a folder of them, or of a glob."""
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-            raise InvalidArgument(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
+            raise InvalidArgument(f"a delimiter must be one character such as ',' or ';', not {delimiter!r}.")
         kind, paths = files.find_files(path)
         digits = _digits(domain, codings, keys)
         return cls(encoded(DuckDBReader.of_files(kind, paths, delimiter=delimiter), digits), domain, digits)
@@ -79,7 +79,7 @@ class KeyedRecords(HeldRecords):
 
     @property
     def keys(self) -> RecordKeys:
-        """What the record keys are."""
+        """The form of the record keys."""
         return self._digits.keys
 
     def sums(
@@ -87,7 +87,7 @@ class KeyedRecords(HeldRecords):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return how many participants each cell has, and the sum of their keys modulo `keys.modulus`. Confidential.
 
-        One pass over the records; both are exact at every number of records and keys.
+        One pass over the records; both results are exact for any number of records and keys.
         """
         # Loading the compiler takes longer than reading most sources.
         from tabulary.cellkey.kernels import add_index, add_records
@@ -140,12 +140,12 @@ class KeyedRecords(HeldRecords):
 
 def _digits(domain: Domain, codings: Codings | None, keys: RecordKeys) -> Digits:
     if not isinstance(keys, RecordKeys):
-        raise InvalidArgument(
-            f"`keys` says what the record keys are: RecordKeys(...), not {type(keys).__name__}."
-        )
+        raise InvalidArgument(f"`keys` must be a RecordKeys(...), not a {type(keys).__name__}.")
     strangers = set(codings or {}) - set(domain.attributes)
     if strangers:
-        raise InvalidArgument(f"a coding is given for {sorted(strangers)}, which the domain does not have.")
+        raise InvalidArgument(
+            f"there is a coding for {sorted(strangers)}, but the domain has no such attribute."
+        )
     return Digits(keys, domain, dict(codings or {}))
 
 
@@ -162,7 +162,7 @@ def _no_key(keys: RecordKeys) -> str:
 
 
 def _arrow_table(frame: Any, columns: list[str]) -> tuple[pa.Table, str]:
-    """Return the wanted columns of a frame as an Arrow table, and what the frame is called in an error."""
+    """Return the wanted columns of a frame as an Arrow table, and the name of the frame in an error."""
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
@@ -170,7 +170,8 @@ def _arrow_table(frame: Any, columns: list[str]) -> tuple[pa.Table, str]:
     package = type(frame).__module__.partition(".")[0]
     if type(frame).__name__ != "DataFrame" or package not in ("pandas", "polars"):
         raise UnreadableSource(
-            f"a frame is one of pandas or polars, or an Arrow table, not {type(frame).__name__}. Nothing was read."
+            f"a frame must be a pandas or polars frame, or an Arrow table, not a {type(frame).__name__}. "
+            "Nothing was read."
         )
     called = f"the {package} frame"
     check_columns(list(frame.columns), columns, called)

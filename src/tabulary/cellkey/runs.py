@@ -1,7 +1,7 @@
-"""Rows of a lookup table as runs: which perturbation holds from which key on.
+"""Rows of a lookup table as runs: from which key on each perturbation holds.
 
-A row gives a whole number to every key 0 … modulus - 1. Neighbouring keys mostly share theirs, and a key may have
-eighteen digits, so a row is kept as the keys at which its number changes.
+A row gives a whole number to every key 0 … modulus - 1. Neighbouring keys mostly have the same number, and a key
+may have eighteen digits, so a row is stored as the keys at which its number changes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from tabulary.core.arrays import Integers
 from tabulary.errors import InvalidNoise
 
 LARGEST_MODULUS = 2**62
-"""The most keys: two of them still add up within 64 bits."""
+"""The largest number of keys: the sum of two keys still fits in 64 bits."""
 
 
 def check_modulus(modulus: object) -> int:
@@ -25,9 +25,9 @@ def check_modulus(modulus: object) -> int:
     256
     """
     if isinstance(modulus, bool) or not isinstance(modulus, int | np.integer):
-        raise InvalidNoise(f"the number of keys is a whole number such as 256, not {modulus!r}.")
+        raise InvalidNoise(f"the number of keys must be a whole number such as 256, not {modulus!r}.")
     if not 2 <= modulus <= LARGEST_MODULUS:
-        raise InvalidNoise(f"there are 2 to 2**62 keys, not {modulus}.")
+        raise InvalidNoise(f"the number of keys must be from 2 to 2**62, not {modulus}.")
     return int(modulus)
 
 
@@ -56,12 +56,12 @@ class Runs:
         # Each row begins at key 0 and goes up; a row without a run, or an end elsewhere, leaves `first` empty.
         if not np.array_equal(self.starts == 0, first) or np.any(np.diff(self.starts)[~first[1:]] <= 0):
             raise InvalidNoise(
-                "the runs of a row begin at key 0, one at least, and the keys of the others ascend."
+                "the runs of a row must begin at key 0, with at least one run, in ascending order of keys."
             )
 
     @classmethod
     def of_array(cls, array: Integers) -> "Runs":
-        """Return the runs of a matrix: a row a count, a column a key."""
+        """Return the runs of a matrix: one row per count, one column per key."""
         begins = np.ones(array.shape, dtype=bool)
         begins[:, 1:] = array[:, 1:] != array[:, :-1]
         offsets = np.concatenate([[0], np.cumsum(begins.sum(axis=1))])
@@ -69,11 +69,11 @@ class Runs:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Sequence[tuple[int, int]]]) -> "Runs":
-        """Return the runs of rows that are given as (first key, number), in the order of the keys."""
+        """Return the runs of rows given as (first key, number), in the order of the keys."""
         offsets, starts, pvalues = [0], list[int](), list[int]()
         for row in rows:
             for start, pvalue in row:
-                # Neighbours with the same number are one run, so that equal tables have equal runs.
+                # Neighbouring runs with the same number become one run, so that equal tables have equal runs.
                 if len(starts) == offsets[-1] or pvalue != pvalues[-1]:
                     starts.append(start)
                     pvalues.append(pvalue)
@@ -82,7 +82,7 @@ class Runs:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.offsets) - 1
 
     def row(self, number: int, modulus: int) -> list[tuple[int, int, int]]:
@@ -101,7 +101,7 @@ class Runs:
 def runs_of_boundaries(
     bounded: Iterable[Sequence[tuple[Fraction, int]]], modulus: int
 ) -> tuple[Runs, Fraction]:
-    """Return the runs of rows given as (upper boundary in [0, 1], number), and what rounding to keys cost.
+    """Return the runs of rows given as (upper boundary in [0, 1], number), and the cost of rounding to keys.
 
     Key k stands for the fraction k/modulus, so a run begins at the first whole number not below boundary · modulus.
     The cost is the largest total variation distance between a row and what its keys give.

@@ -1,4 +1,4 @@
-"""Perturbation by cell keys: what may be published, and apart from it what the custodian keeps."""
+"""Perturbation by cell keys: what may be published, and separately what the custodian keeps."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,10 +31,10 @@ SMALLEST_SECRET = 16
 
 @dataclass(frozen=True, eq=False)
 class CellKeyTable:
-    """A published table: perturbed counts, and what is known about how they were perturbed. NOT differentially private.
+    """A published table: perturbed counts, and what is known about the perturbation. NOT differentially private.
 
-    `counts` is a masked array, masked where a count is below `minimum` and therefore not published; what lies under
-    the mask is zero. It holds no exact count, no key and no way back to either.
+    `counts` is a masked array. A count below `minimum` is masked and not published; the value under the mask is
+    zero. The table contains no exact count, no key and no way back to either.
 
     >>> table = CellKeyTable(Domain({"sex": ["F", "M"]}), np.ma.masked_less([12, 3], 10), {"keys": 256}, 10)
     >>> table
@@ -54,7 +54,7 @@ class CellKeyTable:
                 f"the domain's shape is {self.domain.shape} but the array's is {np.shape(self.counts)}."
             )
         mask = np.ma.getmaskarray(self.counts).copy()
-        # Nothing lies under the mask: whoever lifts it must not find a count.
+        # There is nothing under the mask: a reader who removes it must not find a count.
         shown = np.array(np.ma.filled(self.counts, 0), dtype=np.int64)
         shown.flags.writeable = False
         object.__setattr__(self, "counts", np.ma.MaskedArray(shown, mask, fill_value=0, hard_mask=True))
@@ -71,7 +71,7 @@ class CellKeyTable:
 
     @property
     def promise(self) -> Promise:
-        """What is promised, which is little, and what is not."""
+        """The promise of this table, which is little, and what is not promised."""
         return PROMISE
 
     def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | None:
@@ -171,10 +171,10 @@ class CellKeyTable:
 
 
 class Custody:
-    """What the custodian keeps of a table: exact counts, cell keys and perturbations. Confidential.
+    """What the custodian keeps about a table: exact counts, cell keys and perturbations. Confidential.
 
-    `count`, `ckey`, `pcv` and `pvalue` are read-only arrays of the table's shape. It is made beside the published
-    table and not reachable from it; it prints its shape, and cannot be copied or pickled.
+    `count`, `ckey`, `pcv` and `pvalue` are read-only arrays of the table's shape. It is made together with the
+    published table but cannot be reached from it. It prints its shape, and cannot be copied or pickled.
     """
 
     __slots__ = ("__weakref__", "ckey", "count", "domain", "pcv", "pvalue")
@@ -195,7 +195,7 @@ class Custody:
         object.__setattr__(self, "domain", domain)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("a Custody is a record of what was done; it does not change.")
+        raise AttributeError("a Custody records what was done and cannot be changed.")
 
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
@@ -217,18 +217,18 @@ def perturb(
     secret: bytes | None = None,
     max_cells: int = MAX_CELLS,
 ) -> tuple[CellKeyTable, Custody]:
-    r"""Return a table to publish and, apart from it, what the custodian keeps. NOT differentially private.
+    r"""Return a table to publish and, separately, what the custodian keeps. NOT differentially private.
 
-    A cell's key (`ckey`) is the sum of its participants' record keys modulo the number of keys, its value (`pcv`) is
-    the row of the ptable that serves its count, and `pvalue` = ptable[pcv, ckey] is added. So the same participants
-    get the same perturbation in every table: asking again, or in other words, gains nothing. Unbiased where the
-    ptable's rows are (`PTable.mean`). Published counts below `minimum` are withheld.
+    A cell's key (`ckey`) is the sum of its participants' record keys modulo the number of keys, its value (`pcv`)
+    is the row of the ptable for its count, and `pvalue` = ptable[pcv, ckey] is added. So the same participants get
+    the same perturbation in every table: asking again, or in other words, gains nothing. Unbiased if the ptable's
+    rows are unbiased (`PTable.mean`). Published counts below `minimum` are withheld.
 
-    A cell without participants has the key sum 0, wherever it stands: one constant key would perturb all zeros
-    alike and show them. If the ptable perturbs zeros, such a cell gets a key from its description instead, hashed
-    with a `secret` that the custodian keeps for all tables. Its perturbation then repeats for the same description
-    and not for another description of the same nobody, so an average over descriptions finds the zeros. A cell
-    that the domain declares impossible stays zero.
+    A cell without participants has the key sum 0 in every table: one constant key would perturb all zeros in the
+    same way and show them. If the ptable perturbs zeros, such a cell gets a key from its description instead,
+    hashed with a `secret` that the custodian keeps for all tables. Its perturbation then repeats for the same
+    description, but not for another description of the same empty set, so an average over descriptions finds the
+    zeros. A cell that the domain declares impossible stays zero.
 
     One pass over the records. The differencing attack of Rinott, O'Keefe, Shlomo & Skinner (2018), section 2.2,
     works against every ptable: see `CellKeyTable.promise`.
@@ -247,16 +247,17 @@ def perturb(
         raise InvalidArgument("perturb takes KeyedRecords and a PTable.")
     if records.keys.modulus != ptable.modulus:
         raise InvalidArgument(
-            f"the records have {records.keys.modulus} keys and the ptable {ptable.modulus}, so a key sum is no key of "
-            "the table. Nothing was counted. Use a ptable made for these keys; one of intervals is read for any number "
-            "of them: PTable.from_csv(path, modulus=…)."
+            f"the records have {records.keys.modulus} keys and the ptable has {ptable.modulus}, so a key "
+            "sum is not a key of the table. Nothing was counted. Use a ptable made for these keys; a "
+            "ptable of intervals can be read for any number of keys: PTable.from_csv(path, modulus=…)."
         )
     if minimum is not None and (isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 0):
-        raise InvalidArgument(f"the smallest count that is published is a whole number, not {minimum!r}.")
+        raise InvalidArgument(f"the smallest published count must be a whole number, not {minimum!r}.")
     if ptable.perturbs_zeros and (not isinstance(secret, bytes) or len(secret) < SMALLEST_SECRET):
         raise InvalidArgument(
-            f"this ptable perturbs zeros, which needs a secret of at least {SMALLEST_SECRET} bytes, the same for all "
-            "tables of these records: secrets.token_bytes(32), drawn once and kept. Nothing was counted."
+            f"this ptable perturbs zeros, which needs a secret of at least {SMALLEST_SECRET} bytes, the "
+            "same for all tables of these records. Nothing was counted. Draw it once with "
+            "secrets.token_bytes(32), and keep it."
         )
     named = records.domain.margin(margin)
     domain = records.domain.project(named)
@@ -277,13 +278,13 @@ def perturb(
 def described_keys(
     domain: Domain, wanted: NDArray[np.bool_], modulus: int, secret: bytes
 ) -> NDArray[np.int64]:
-    """Return a key for each wanted cell that depends on its attributes and levels and on the secret alone.
+    """Return a key for each wanted cell; it depends only on the cell's attributes and levels and on the secret.
 
-    BLAKE2b with the secret as its key, over the attributes in alphabetical order, so that the order in which a table
-    names them does not matter; reduced from 128 bits, which favours no key by more than 2**-66.
+    BLAKE2b with the secret as its key, over the attributes in alphabetical order, so that their order in a table
+    does not matter; reduced from 128 bits, which favours no key by more than 2**-66.
     """
     keys = np.zeros(wanted.shape, dtype=np.int64)
-    # BLAKE2b takes a key of up to 64 bytes, and a digest of one of any length is such a key.
+    # BLAKE2b takes a key of up to 64 bytes; a secret of any length is first reduced to a digest.
     hidden = hashlib.blake2b(secret).digest()
     order = sorted(range(len(domain.attributes)), key=lambda i: domain.attributes[i])
     parts = [
@@ -298,6 +299,6 @@ def described_keys(
 
 
 def _part(text: str) -> bytes:
-    # Its length goes first, so that no two descriptions have the same bytes.
+    # The length comes first, so that no two descriptions have the same bytes.
     spelled = text.encode()
     return len(spelled).to_bytes(8, "big") + spelled

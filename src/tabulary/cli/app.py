@@ -127,7 +127,7 @@ def _complain(text: str, *, style: str | None = None) -> None:
 
 
 def _defect_report(defect: Exception) -> str:
-    """Return what may be said of an unforeseen error: the kind and the place in the code, never its message.
+    """Return what may be said about an unforeseen error: its type and its place in the code, never its message.
 
     The message and the local variables of a foreign exception may hold a value from the records.
     """
@@ -137,7 +137,7 @@ def _defect_report(defect: Exception) -> str:
     report_id = hashlib.sha256(" ".join([kind, *places]).encode()).hexdigest()[:12]
     where = next((f.name for f in reversed(frames) if "tabulary" in f.filename), "unknown")
     return (
-        f"Internal error {report_id}: a defect in Tabulary ({kind} in {where}). No release was written; "
-        "`tabulary ledger show` tells whether budget was spent. Please report this id: it holds nothing of "
-        "your data."
+        f"Internal error {report_id}: a defect in Tabulary ({kind} in {where}). No release was written. "
+        "`tabulary ledger show` shows whether budget was spent. Please report this id: it contains nothing "
+        "from your data."
     )

@@ -1,4 +1,4 @@
-"""`tabulary audit`: whether the mechanism keeps what a plan promises, computed and drawn again."""
+"""`tabulary audit`: check whether a mechanism keeps the promise of a plan, by computation and by drawing."""
 
 import json
 from hashlib import sha256
@@ -20,7 +20,7 @@ from tabulary.workflows.auditing import AuditReport, audit
 from tabulary.workflows.auditing.audit import CONFIDENCE
 from tabulary.workflows.auditing.evidence import SABOTAGED, Evidence
 
-# Exit codes besides those of every command.
+# Exit codes in addition to those of every command.
 BROKEN, INCONCLUSIVE = 1, 3
 _CODES = {"holds": 0, "broken": BROKEN, "inconclusive": INCONCLUSIVE}
 _SHOWN = {
@@ -34,23 +34,26 @@ def audit_plan(
     plan: Annotated[Path, typer.Argument(help="A plan file in TOML, or a release folder.")],
     draws: Annotated[
         int | None,
-        typer.Option(help="How often each of the two inputs is measured; otherwise as often as it takes."),
+        typer.Option(
+            help="How many times to measure each of the two inputs. Default: as many times as the test needs."
+        ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="How sure a finding is.")] = CONFIDENCE,
+    confidence: Annotated[float, typer.Option(help="The confidence of a finding.")] = CONFIDENCE,
     seed: Annotated[
-        str | None, typer.Option(help="Any text: the same seed gives the same audit. Otherwise fresh draws.")
+        str | None,
+        typer.Option(help="Any text. The same seed gives the same audit. Default: fresh random draws."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
-    """Check the cost of a plan again, draw from its mechanism, and say whether the promise holds. Reads no records.
+    """Compute the cost of a plan again, draw from its mechanism, and say if the promise holds. Reads no records.
 
-    The same is done to a sabotaged twin, whose noise is too small: an audit that does not catch it proves nothing.
-    Exit code 0: the promise holds. 1: it is broken. 3: more draws are needed to tell.
+    The audit also tests a sabotaged copy whose noise is too small: an audit that does not catch it proves nothing.
+    Exit code 0: the promise holds. 1: it is broken. 3: the audit needs more draws to decide.
 
     Examples: tabulary audit census.toml, or: tabulary audit census.toml --json
     """
     made, digest = _plan_of(plan)
-    # There are no records here, and so nothing that a known seed could betray.
+    # The audit reads no records, so a known seed can reveal nothing.
     entropy = None if seed is None else KeyedEntropy(sha256(seed.encode()).digest(), "audit")
     with progress_bar() as progress:
         report = audit(made, draws=draws, confidence=confidence, entropy=entropy, progress=progress)
@@ -63,7 +66,7 @@ def audit_plan(
 
 
 def _plan_of(path: Path) -> tuple[Plan, str | None]:
-    """Return the plan of a plan file, or that of a verified release and its digest."""
+    """Return the plan of a plan file, or the plan and the digest of a verified release."""
     if not path.exists():
         raise InvalidArgument(f"there is no plan file and no release folder at {path}. Nothing was audited.")
     if not path.is_dir():
@@ -76,7 +79,8 @@ def _print(report: AuditReport, path: Path, digest: str | None) -> None:
     plan, cost, drawn = report.plan, report.cost, report.drawn
     if digest is not None:
         output.print(
-            f"{path}: the folder was verified, every file and claim holds (digest {digest[:12]}…).",
+            f"{path}: the folder was verified. Every file and every claim is correct (digest "
+            f"{digest[:12]}…).",
             markup=False,
             soft_wrap=True,
         )
@@ -89,7 +93,11 @@ def _print(report: AuditReport, path: Path, digest: str | None) -> None:
         mark = "" if holds is None else "✓" if holds else "✗"
         grid.add_row(Text(name), Text(said), Text(mark, style="green" if holds else "red"))
 
-    noise = "" if plan.loss == plan.privacy else f" Its noise satisfies {plan.loss}, which implies that."
+    noise = (
+        ""
+        if plan.loss == plan.privacy
+        else (f" Its noise satisfies {plan.loss}, which implies that promise.")
+    )
     row("promised", f"{plan.privacy} ({plan.neighbours}), mechanism '{plan.mechanism}'.{noise}")
     row("cost, computed again", _said_of_cost(report), not cost.problems)
     row("draws", _said_of_draws(report))
@@ -110,14 +118,17 @@ def _print(report: AuditReport, path: Path, digest: str | None) -> None:
     output.print(said, style=style, markup=False)
     if report.verdict == "inconclusive":
         output.print(
-            f"The sabotaged twin passed as well. Draw more often: --draws {4 * drawn.draws}.", markup=False
+            f"The sabotaged copy passed too. Use more draws: --draws {4 * drawn.draws}.", markup=False
         )
     elif report.verdict == "broken":
-        output.print("Do not release by this plan with this installation. Report it.", markup=False)
+        output.print(
+            "Do not publish a release with this plan and this installation. Please report the defect.",
+            markup=False,
+        )
     if digest is not None:
         output.print(
-            "This is an audit of the mechanism in this installation, by the release's plan. The noise that was drawn "
-            "for the release is secret, and no audit can look at it.",
+            "This audit tests the mechanism of this installation with the plan of the release. The noise "
+            "that was drawn for the release is secret; no audit can check it.",
             markup=False,
         )
 
@@ -128,17 +139,24 @@ def _said_of_cost(report: AuditReport) -> str:
     if report.plan.neighbours.relation == "add-remove":
         among = f"{cost.records:,} records"
     if cost.every_pair:
-        return f"{_amount(report.plan.loss, float(cost.found))}, the largest of all {among}, each measured by itself."
+        return (
+            f"{_amount(report.plan.loss, float(cost.found))}, the largest of all {among}; each pair was "
+            "measured separately."
+        )
     return (
-        f"at most {_amount(report.plan.loss, float(cost.certificate))}, by the plan's own proof: there are too many "
-        f"records to try all. Among {among} the largest is {_amount(report.plan.loss, float(cost.found))}."
+        f"at most {_amount(report.plan.loss, float(cost.certificate))}, by the plan's own proof. There are "
+        f"too many records to try all pairs. The largest of {among} is "
+        f"{_amount(report.plan.loss, float(cost.found))}."
     )
 
 
 def _said_of_draws(report: AuditReport) -> str:
     drawn = report.drawn
-    apart = "one person" if drawn.people == 1 else f"{drawn.people:,} persons who change alike"
-    return f"{drawn.draws:,} measurements of each of two inputs that differ by {apart}: the ones that differ most."
+    apart = "one person" if drawn.people == 1 else f"{drawn.people:,} persons who change in the same way"
+    return (
+        f"{drawn.draws:,} measurements of each of two inputs that differ by {apart}: the two inputs that "
+        "differ most."
+    )
 
 
 def _said_of_loss(report: AuditReport, evidence: Evidence) -> str:
@@ -148,7 +166,7 @@ def _said_of_loss(report: AuditReport, evidence: Evidence) -> str:
     said = f"at least {_amount(shown, float(shown.epsilon if isinstance(shown, PureDP) else shown.rho))}"
     epsilon = report.epsilon_shown(evidence)
     if epsilon is not None and not isinstance(shown, PureDP):
-        said += f", that is ε = {epsilon:.3g} at the promised δ"
+        said += f", which is ε = {epsilon:.3g} at the promised δ"
     allowed = report.plan.loss
     amount = float(allowed.epsilon if isinstance(allowed, PureDP) else allowed.rho)
     return f"{said} of {_amount(allowed, amount)} for one person"

@@ -1,4 +1,4 @@
-"""What the commands print with: results to standard output, everything else to standard error."""
+"""Output of the commands: results go to standard output, everything else to standard error."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,15 +18,15 @@ from tabulary.release.promise import Promise
 output = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
-# A terminal shows a table of this many columns and rows without becoming unreadable.
+# A terminal can show a table with this many columns and rows and stay readable.
 _MOST_COLUMNS, _MOST_ROWS = 12, 60
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Yield a function that shows how far a piece of work is; the bar goes away when all is done.
+    """Yield a function that shows the progress of some work; the bar disappears when the work is done.
 
-    A total of zero is one that nobody knows: the bar then only shows that work is going on.
+    A total of zero means unknown: then the bar only shows that work goes on.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     with ProgressBar(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
@@ -57,14 +57,14 @@ def print_expected(expected: ExpectedErrors) -> None:
 
 
 def print_promise(promised: Promise) -> None:
-    """Print what is promised and to whom, on what that rests, and what is not promised."""
+    """Print what is promised and to whom, its assumptions, and what is not promised."""
     print_points(promised.statement, (*promised.meaning, promised.protected))
-    print_points("That rests on this", promised.conditions)
+    print_points("The promise assumes this", promised.conditions)
     print_points("Not promised", promised.not_promised)
 
 
 def print_points(heading: str, sentences: Iterable[str]) -> None:
-    """Print sentences below a heading, one to a point."""
+    """Print sentences below a heading, one sentence per point."""
     output.print(f"\n{heading}", style="bold", markup=False)
     points = Grid.grid(padding=(0, 1))
     for sentence in sentences:
@@ -84,7 +84,7 @@ def print_released(table: ReleasedTable, confidence: float) -> None:
 
 def _print_cross_table(table: ReleasedTable, title: str, widths: list[list[int]]) -> None:
     row_levels, column_levels = table.domain.levels
-    # Half-widths that are all the same are said once, which leaves room for the counts.
+    # If all half-widths are the same, the title states them once. This leaves space for the counts.
     different = {half for halves in widths for half in halves} - {0}
     shared = different.pop() if len(different) == 1 else None
     shown = title if shared is None else f"{title}: every count ±{show_width(shared)}"
@@ -117,7 +117,7 @@ def _print_list(table: ReleasedTable, title: str, widths: list[int]) -> None:
     output.print(grid)
     if len(counts) > _MOST_ROWS:
         output.print(
-            f"… and {len(counts) - _MOST_ROWS:,} more rows: the CSV and Parquet files hold them all."
+            f"… and {len(counts) - _MOST_ROWS:,} more rows: the CSV and Parquet files contain all of them."
         )
     _print_legend(table)
 
@@ -125,9 +125,9 @@ def _print_list(table: ReleasedTable, title: str, widths: list[int]) -> None:
 def _print_legend(table: ReleasedTable) -> None:
     notes = []
     if (table.standard_errors == 0).any():
-        notes.append("– is a combination that cannot be (a structural zero)")
+        notes.append("– is an impossible combination (a structural zero)")
     if (table.counts < 0).any():
-        notes.append("a negative count is noise around a small one")
+        notes.append("a negative count is a small count plus noise")
     if notes:
         output.print("; ".join(notes).capitalize() + ".", style="dim")
 
@@ -137,7 +137,7 @@ def _cell(count: float, half_width: float) -> str:
 
 
 def _bar(count: float, half_width: float, top: float, width: int = 40) -> str:
-    """Return a bar to the lower end of the interval and a thinner one to its upper end, the count between."""
+    """Return a thick bar up to the lower end of the interval and a thin bar up to its upper end."""
     if count == 0 and half_width == 0:
         return ""
 
@@ -149,5 +149,5 @@ def _bar(count: float, half_width: float, top: float, width: int = 40) -> str:
 
 
 def _plain(text: str) -> str:
-    # Square brackets are markup to Rich; margins are written in them.
+    # Rich reads square brackets as markup, and margins are written in square brackets.
     return text.replace("[", r"\[")

@@ -1,4 +1,4 @@
-"""`tabulary datasets`: the tables that Tabulary carries, and people to try it on."""
+"""`tabulary datasets`: the published tables in Tabulary, and generated people to try it with."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,10 @@ from tabulary.errors import InvalidArgument
 def datasets(
     name: Annotated[str | None, typer.Argument(help="A dataset, or `people` to generate records.")] = None,
     rows: Annotated[int, typer.Option(help="How many people to generate.")] = 200_000,
-    seed: Annotated[int, typer.Option(help="Which people to generate.")] = 0,
-    path: Annotated[Path | None, typer.Option("--output", "-o", help="The Parquet file of people.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed: which people to generate.")] = 0,
+    path: Annotated[Path | None, typer.Option("--output", "-o", help="The Parquet file to write.")] = None,
 ) -> None:
-    """List the published tables that Tabulary carries, show one, or generate microdata.
+    """List the published tables in Tabulary, show one, or generate microdata.
 
     Examples: tabulary datasets, or: tabulary datasets rochdale,
     or: tabulary datasets people --rows 1000000 -o people.parquet
@@ -27,7 +27,9 @@ def datasets(
         _print_list()
     elif name == "people":
         if path is None:
-            raise InvalidArgument("generated people go to a Parquet file: name it with -o people.parquet.")
+            raise InvalidArgument(
+                "generated people are written to a Parquet file: name it with -o people.parquet."
+            )
         with progress_bar() as progress:
             written = carried.people(rows, seed, path=path, progress=progress)
         output.print(f"Wrote {rows:,} generated people to {written}", markup=False, soft_wrap=True)
@@ -57,7 +59,7 @@ def _print_one(name: str) -> None:
 
 
 def _grid(table: Table) -> Grid:
-    """Return the table flat: the last half of its attributes across, the others down."""
+    """Return the table in two dimensions: the last half of its attributes in columns, the others in rows."""
     cut = (len(table.shape) + 1) // 2
     down, across = table.domain.attributes[:cut], table.domain.attributes[cut:]
     grid = Grid(" ".join(down), *(_labels(table, across)))

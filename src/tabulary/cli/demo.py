@@ -1,4 +1,4 @@
-"""`tabulary demo`: the main job on generated people, from records to a report."""
+"""`tabulary demo`: the main task on generated people, from records to a report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ from tabulary.workflows.demonstration import PEOPLE, empty_folder, write_people,
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--output", "-o", help="Where the demo may write.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("demo"),
     rows: Annotated[int, typer.Option(help="How many people to generate.")] = PEOPLE,
     confidence: Annotated[float, typer.Option(help="The confidence of the error bars.")] = 0.95,
 ) -> None:
@@ -29,11 +29,13 @@ def demo(
         write_people(folder, rows, progress=progress)
     plan_file = write_plan(folder / "plan.toml")
 
-    output.print(f"2. Reading the plan {plan_file}, which reads no records", markup=False)
+    output.print(f"2. Planning with {plan_file}; this reads no records", markup=False)
     planned = read_plan_file(plan_file)
     print_expected(planned.plan.expected_error(confidence))
 
-    output.print("3. Opening an account of ε = 2, paying ε = 1, counting, adding noise, writing the release")
+    output.print(
+        "3. Opening an account with ε = 2, paying ε = 1, counting, adding noise, writing the release"
+    )
     with Ledger.create(folder / "ledger.sqlite") as ledger, progress_bar() as progress:
         account = ledger.create_account("people", PureDP(2), Neighbours())
         release_to_folder(
@@ -49,7 +51,8 @@ def demo(
 
     release = Release.load(folder / "release")
     output.print(
-        f"4. Verified: every file and claim of {len(release)} tables holds. Left in the account: {left}\n"
+        f"4. Verified: every file and every claim of {len(release)} tables is correct. Left in the account: "
+        f"{left}\n"
     )
     print_released(release["age",], confidence)
     output.print(

@@ -1,4 +1,4 @@
-"""The figure of risk and utility: what two laws do to a table, drawn into a folder."""
+"""The figure of risk and utility: it shows the effect of two laws on a table."""
 
 import statistics
 from pathlib import Path
@@ -11,18 +11,18 @@ from tabulary.core.table import Table
 from tabulary.errors import ReleaseError, ReleaseExists
 from tabulary.studies import MEASURES, RiskUtility, risk_utility
 
-# The file by which a folder with an earlier figure is known again.
+# This file marks a folder that contains an earlier figure.
 _MARK = ".tabulary-figure"
 _STEM = "risk-utility"
 
 
 def draw_risk_utility(table: Table, folder: Path, *, name: str, bound: int, repetitions: int) -> None:
-    """Perturb a public table many times, draw box plots of what came of it, and say where they are."""
+    """Perturb a public table many times, draw box plots of the results, and print where the plots are."""
     _prepare(folder)
     with progress_bar() as progress:
         found = risk_utility(table, bound=bound, repetitions=repetitions, progress=progress)
         progress("drawing", 0, 0)
-        # Only here, since the charts take longer to import than most commands to run.
+        # Imported here only, because importing the charts takes longer than most commands run.
         from tabulary.release.drawing import save_both
         from tabulary.studies.perturbed_charts import risk_utility_chart
 
@@ -33,8 +33,9 @@ def draw_risk_utility(table: Table, folder: Path, *, name: str, bound: int, repe
             raise _unwritable(folder) from None
     _print_medians(found)
     output.print(
-        f"Cramér's V of {name}, itself is {found.truth:.5f}. Medians of {repetitions:,} perturbations, losses a cell, "
-        "negative counts published as zero. The m of Normal gives it most nearly the δ of Laplace.",
+        f"Cramér's V of {name} itself is {found.truth:.5f}. Medians of {repetitions:,} perturbations, "
+        "losses per cell, negative counts published as zero. The bound m of Normal is the one whose δ is "
+        "closest to the δ of Laplace.",
         markup=False,
     )
     for picture in pictures:
@@ -60,12 +61,13 @@ def _print_medians(found: RiskUtility) -> None:
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder; only one that an earlier figure made is written into again."""
+    """Make the folder. Overwrite only a folder that an earlier figure made."""
     try:
         ours = (folder / _MARK).exists() or not folder.exists()
         if not ours and (not folder.is_dir() or any(folder.iterdir())):
             raise ReleaseExists(
-                f"{folder} is not empty and holds no earlier figure. Choose another folder with -o. Nothing was drawn."
+                f"{folder} is not empty and contains no earlier figure. Nothing was drawn. Choose another "
+                "folder with -o."
             )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _MARK).touch()
@@ -74,4 +76,4 @@ def _prepare(folder: Path) -> None:
 
 
 def _unwritable(folder: Path) -> ReleaseError:
-    return ReleaseError(f"{folder} cannot be written. Choose another folder with -o. No figure was saved.")
+    return ReleaseError(f"{folder} cannot be written. No figure was saved. Choose another folder with -o.")

@@ -19,16 +19,17 @@ def create(
     file: Annotated[
         Path, typer.Argument(help="The file of the private key; the public key goes to FILE.pub.")
     ],
-    name: Annotated[str, typer.Option(help="Who signs with it, as readers know them.")],
+    name: Annotated[str, typer.Option(help="The name of the signer, as readers know it.")],
     passphrase: Annotated[
         bool,
         typer.Option(
             "--passphrase",
-            help=f"Encrypt the private key. The passphrase is read from {PASSPHRASE_VARIABLE}, or asked for.",
+            help=f"Encrypt the private key. The passphrase comes from {PASSPHRASE_VARIABLE}, or the command "
+            "asks for it.",
         ),
     ] = False,
 ) -> None:
-    """Make a key to sign releases with. The private key stays with you; the public key is for everybody.
+    """Make a key that signs releases. The private key stays with you; the public key is for everybody.
 
     Example: tabulary key create office.pem --name "Statistics Office"
     """
@@ -37,13 +38,15 @@ def create(
     output.print(
         f"Private key: {file}. Only you can read it. Keep a copy where you keep secrets.", markup=False
     )
-    output.print(f"Public key:  {public_file(file)}. Publish it where your readers find you.", markup=False)
+    output.print(
+        f"Public key:  {public_file(file)}. Publish it where your readers can find it.", markup=False
+    )
     output.print(f"Fingerprint: {made.fingerprint}", markup=False)
 
 
 @key.command()
 def show(file: Annotated[Path, typer.Argument(help="A public key.")]) -> None:
-    """Print whose public key it is and its fingerprint, to compare with what its owner made known.
+    """Print the owner and the fingerprint of a public key, to compare with what the owner published.
 
     Example: tabulary key show office.pem.pub
     """
@@ -53,7 +56,7 @@ def show(file: Annotated[Path, typer.Argument(help="A public key.")]) -> None:
 
 
 def read_signing_key(file: Path) -> SigningKey:
-    """Return the key in a file; ask whoever sits there for its passphrase, if it has one that nobody gave."""
+    """Return the key in a file. Ask for its passphrase if it has one and nobody gave it."""
     asks = sys.stdin.isatty() and not os.environ.get(PASSPHRASE_VARIABLE)
     if asks and file.is_file() and is_encrypted(file.read_bytes()[: 1 << 14]):
         return SigningKey.read(file, passphrase=_asked(twice=False))

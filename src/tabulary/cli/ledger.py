@@ -1,4 +1,4 @@
-"""`tabulary ledger`: open an account, read the books, and check them against what is known elsewhere."""
+"""`tabulary ledger`: open an account, read the ledger, and check it against releases and witness files."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,17 +31,17 @@ Place = Annotated[
 @ledger.command()
 def create(
     where: Place,
-    account: Annotated[str, typer.Option(help="The dataset whose budget this is.")],
+    account: Annotated[str, typer.Option(help="The dataset that the budget is for.")],
     epsilon: Annotated[str | None, typer.Option(help="The total ε, such as 4 or 1/2.")] = None,
     delta: Annotated[str | None, typer.Option(help="The total δ, together with ε.")] = None,
     rho: Annotated[str | None, typer.Option(help="The total ρ of a zCDP budget, instead of ε.")] = None,
     neighbours: Annotated[str, typer.Option(help="add-remove or replace.")] = "add-remove",
-    contribution: Annotated[int, typer.Option(help="The most records of one person.")] = 1,
+    contribution: Annotated[int, typer.Option(help="The largest number of records of one person.")] = 1,
     witness: Annotated[
-        Path | None, typer.Option(help="A file outside the ledger that knows the heads of its accounts.")
+        Path | None, typer.Option(help="A file outside the ledger that records the heads of its accounts.")
     ] = None,
 ) -> None:
-    """Open an account with a total budget, which stands for good. A ledger that is not there is created.
+    """Open an account with a total budget, which never changes. Create the ledger if it does not exist.
 
     Examples: tabulary ledger create ledger.sqlite --account census --epsilon 4,
     or: tabulary ledger create ledger.sqlite --account survey --rho 1/8 --witness heads.txt
@@ -58,7 +58,7 @@ def show(
     where: Place,
     account: Annotated[str | None, typer.Option(help="Show the entries of this account.")] = None,
 ) -> None:
-    """Print the accounts with what is spent and left, or the entries of one. The books are checked first.
+    """Print each account with its spent and remaining budget, or the entries of one. Checks the ledger first.
 
     Example: tabulary ledger show ledger.sqlite --account census
     """
@@ -83,25 +83,27 @@ def check(
     where: Place,
     against: Annotated[
         list[Path] | None,
-        typer.Option(help="A release folder or a witness file whose heads it must hold."),
+        typer.Option(help="A release folder or a witness file. The ledger must contain its heads."),
     ] = None,
     more: Annotated[
-        list[Path] | None, typer.Argument(metavar="RELEASE", help="More of them.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="RELEASE", help="More release folders or witness files.", show_default=False),
     ] = None,
 ) -> None:
-    """Walk the whole ledger: every page, chain and sum. Refuse one that is older than what releases know of it.
+    """Check the whole ledger: every page, chain and sum. Refuse a ledger that is older than the given releases.
 
     Examples: tabulary ledger check ledger.sqlite,
     or: tabulary ledger check ledger.sqlite --against census-2026 census-2027 heads.txt
     """
     places = [*(against or []), *(more or [])]
-    # First, so that a debit in between is no harm, and a damaged release is found before a long walk.
+    # Load releases first: then a debit in between does no harm, and a damaged release is found before a long check.
     releases = {place: Release.load(place) for place in places if place.is_dir()}
     with Ledger.open(where, read_only=True) as book:
         heads = book.heads()
         entries = sum(head.entries for head in heads)
         output.print(
-            f"{book.where}: {len(heads)} accounts, {entries:,} entries; every page, chain and sum holds.",
+            f"{book.where}: {len(heads)} accounts, {entries:,} entries; every page, chain and sum is "
+            "correct.",
             markup=False,
             soft_wrap=True,
         )
@@ -113,7 +115,7 @@ def check(
             )
             _refuse_older(book, place, known)
             for head in known:
-                _say(place, f"the ledger holds account {head.account!r} at {head.entries:,} entries.")
+                _say(place, f"the ledger contains account {head.account!r} with {head.entries:,} entries.")
         for head in heads:
             output.print(f"Head: {head}", markup=False, soft_wrap=True)
 
@@ -121,10 +123,13 @@ def check(
 def _head_of(release: Release, place: Path, book: Ledger) -> Head:
     receipt = release.receipt
     if receipt is None:
-        raise LedgerError(f"{place}: no ledger paid for this release, so it knows of none. Leave it out.")
+        raise LedgerError(
+            f"{place}: no ledger paid for this release, so there is nothing to check. Leave it out."
+        )
     if receipt.ledger != book.identity:
         raise LedgerError(
-            f"{place}: another ledger, {receipt.ledger}, paid for this release. Check it against that one."
+            f"{place}: another ledger, {receipt.ledger}, paid for this release. Check the release against "
+            "that ledger."
         )
     return receipt.head
 
@@ -132,8 +137,9 @@ def _head_of(release: Release, place: Path, book: Ledger) -> Head:
 def _refuse_older(book: Ledger, place: Path, heads: Iterable[Head]) -> None:
     for head in book.lacks(heads):
         raise LedgerBehind(
-            f"the ledger {book.where!r} does not hold entry {head.entries:,} of account {head.account!r}, which "
-            f"{place} knows: it is an older copy. Pay nothing from it, and put the newest copy back."
+            f"the ledger {book.where!r} does not contain entry {head.entries:,} of account "
+            f"{head.account!r}, which {place} records. This ledger is an older copy. Do not pay from it; "
+            "restore the newest copy."
         )
 
 
@@ -156,7 +162,7 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> Privacy:
             return ApproxDP(epsilon, delta)
         case (None, None, str()):
             return ZCDP(rho)
-    raise InvalidPrivacy("an account needs --epsilon, --epsilon and --delta, or --rho alone.")
+    raise InvalidPrivacy("an account needs --epsilon alone, --epsilon with --delta, or --rho alone.")
 
 
 def _plain(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The search for a log-linear model, step by step and in plain words."""
+"""The search for a log-linear model, printed step by step in plain words."""
 
 from rich.table import Table as Grid
 from rich.text import Text
@@ -11,13 +11,14 @@ from tabulary.release import ReleasedTable
 
 
 def print_search(table: ReleasedTable, alpha: float) -> None:
-    """Print which relations a table needs, with the verdict of either test on each that was put to it."""
+    """Print which relations a table needs, with the verdict of both tests on each relation that was tested."""
     with progress_bar() as progress:
         found = infer.search(table, alpha=alpha, progress=progress)
     path = found.aware or found.naive
     output.print(f"\nWhich relations does {path.start} need?", style="bold", markup=False)
     output.print(
-        f"All are there at first. The one that is missed least is left out, for as long as its p is above {alpha:g}.",
+        "The search starts with all relations. It removes the one with the largest p-value, as long as p "
+        f"is above {alpha:g}.",
         markup=False,
     )
     grid = Grid()
@@ -29,10 +30,12 @@ def print_search(table: ReleasedTable, alpha: float) -> None:
     output.print(grid)
     output.print(f"The simplest model that fits: {found.model}", style="bold", markup=False)
     if found.differ:
-        warn(f"The naive search ends elsewhere: {found.naive.model}. Go by the noise-aware one.")
-        output.print("It took noise for a relation, or missed one behind the noise.", markup=False)
+        warn(f"The naive search ends with another model: {found.naive.model}. Trust the noise-aware one.")
+        output.print(
+            "The naive search mistook noise for a relation, or missed one behind the noise.", markup=False
+        )
     output.print(
-        "Of many tests some err: a model that was searched for describes the table, and proves nothing.",
+        "Some of many tests are wrong: a model found by a search describes the table and proves nothing.",
         markup=False,
         style="dim",
     )

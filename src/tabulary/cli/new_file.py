@@ -1,4 +1,4 @@
-"""One file that a command writes: new, never over another."""
+"""Write one new file for a command; never overwrite a file."""
 
 from pathlib import Path
 
@@ -6,22 +6,24 @@ from tabulary.errors import ReleaseError, ReleaseExists
 
 
 def check_new(path: Path, state: str) -> None:
-    """Refuse a path that is taken or has no folder, before anything is done; `state` says that nothing was."""
+    """Refuse a path that exists or has no folder, before any work starts; `state` says that nothing was done."""
     if path.exists():
         raise ReleaseExists(
-            f"--output {path} is already there, and what was published is never overwritten. Choose another name. "
-            f"{state}"
+            f"--output {path} already exists, and published files are never overwritten. Choose another "
+            f"name. {state}"
         )
     if not path.absolute().parent.is_dir():
-        raise ReleaseError(f"--output {path}: its folder is not there. Make it first. {state}")
+        raise ReleaseError(f"--output {path}: its folder does not exist. Make it first. {state}")
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet."""
+    """Write a file that does not exist yet."""
     try:
         with path.open("xb") as file:
             file.write(data)
     except FileExistsError:
-        raise ReleaseExists(f"--output {path} has appeared meanwhile, and was left as it is.") from None
+        raise ReleaseExists(
+            f"--output {path} was created by someone else in the meantime. It was not changed."
+        ) from None
     except OSError:
         raise ReleaseError(f"--output {path} cannot be written. Choose another place.") from None

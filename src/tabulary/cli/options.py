@@ -1,4 +1,4 @@
-"""What was written on a command line, and options of the form name=value."""
+"""What was written on a command line, and options with the form name=value."""
 
 from collections.abc import Iterable, Mapping
 
@@ -33,14 +33,14 @@ def assigned(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
 def whole_number(option: str, text: str) -> int:
     """Return a whole number above zero."""
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise InvalidArgument(f"{option}: {text!r} is no whole number above 0. Nothing was read.")
+        raise InvalidArgument(f"{option}: {text!r} is not a whole number above 0. Nothing was read.")
     return int(text)
 
 
 def check_together(
     given: set[str], mode: str, allowed: Iterable[str], names: Mapping[str, str], state: str
 ) -> None:
-    """Refuse an option that has no meaning beside the one that says what is done."""
+    """Refuse an option that means nothing together with the option that chooses the action."""
     known = set(allowed)
     alien = sorted(given - known - {mode})
     if alien:

@@ -1,4 +1,4 @@
-"""`tabulary perturb`: a table perturbed count by count beside what that promises, and what two laws do to a table."""
+"""`tabulary perturb`: perturb a table count by count and say what that promises, or compare two laws."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ from tabulary.studies import BOUND, compared_laws
 _EPSILON = "1"
 _FIGURE = Path("risk-utility")
 
-# What may be said together: the options beside each that chooses what is done.
+# Which options may be used together: for each option that chooses the action, the options that it takes.
 _LAW = frozenset({"family", "epsilon", "bound", "variance"})
 _TOGETHER = {
     "compare": frozenset({"dataset", "margin", "bound", "repetitions", "path"}),
@@ -51,15 +51,15 @@ class Family(StrEnum):
 
 
 _NEEDED = {
-    (Family.normal, "bound"): "without one no ε holds for its tails",
-    (Family.max_entropy, "bound"): "its entropy is the largest within a range",
-    (Family.max_entropy, "variance"): "its entropy is the largest for a variance",
+    (Family.normal, "bound"): "without a bound no ε holds in its tails",
+    (Family.max_entropy, "bound"): "it has the largest entropy in a range",
+    (Family.max_entropy, "variance"): "it has the largest entropy for a variance",
 }
 _REFUSED = {
     (Family.laplace, "variance"): "ε and the bound fix its variance",
     (Family.normal, "variance"): "ε and the bound fix its variance",
     (Family.hellinger, "variance"): "ε fixes its variance",
-    (Family.hellinger, "bound"): "it is defined without one",
+    (Family.hellinger, "bound"): "its definition has no bound",
 }
 _EXAMPLES = {"bound": "10", "variance": "2"}
 
@@ -67,56 +67,68 @@ _EXAMPLES = {"bound": "10", "variance": "2"}
 def perturb(
     context: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(help="A plan file in TOML, whose tables are perturbed and published.")
+        Path | None, typer.Argument(help="A plan file in TOML. Its tables are perturbed and published.")
     ] = None,
     dataset: Annotated[
         str | None, typer.Option(help="A published table; `tabulary datasets` lists them.")
     ] = None,
     margin: Annotated[
-        str | None, typer.Option(help='A margin of the dataset, such as "[age]"; all of it otherwise.')
+        str | None, typer.Option(help='A margin of the dataset, such as "[age]". Default: the whole table.')
     ] = None,
-    family: Annotated[Family, typer.Option(help="The law of what is added.")] = Family.laplace,
+    family: Annotated[Family, typer.Option(help="The law of the noise.")] = Family.laplace,
     epsilon: Annotated[
-        str, typer.Option(help="ε, such as 1.5 or 1/2; for max-entropy the ε at which δ is told.")
+        str, typer.Option(help="ε, such as 1.5 or 1/2. For max-entropy: the ε at which δ is computed.")
     ] = _EPSILON,
     bound: Annotated[
         int | None,
-        typer.Option(help="The largest change, m or D; normal and max-entropy need one. It costs a δ."),
+        typer.Option(
+            help="The largest change, m or D. Normal and max-entropy need one. A bound makes δ positive."
+        ),
     ] = None,
     variance: Annotated[
-        str | None, typer.Option(help="The variance V of what max-entropy adds, such as 2.")
+        str | None, typer.Option(help="The variance V of the max-entropy noise, such as 2.")
     ] = None,
     minimum: Annotated[
         int | None,
-        typer.Option(min=0, help="Publish smaller counts as this one, such as 0; biases small counts."),
+        typer.Option(
+            min=0, help="Publish smaller counts as this number, such as 0. This biases small counts."
+        ),
     ] = None,
     additive: Annotated[
         bool,
-        typer.Option("--additive", help="Fit a plan file's tables to each other, so that margins are sums."),
+        typer.Option(
+            "--additive", help="Adjust the tables of a plan file so that margins are sums of larger tables."
+        ),
     ] = False,
     properties: Annotated[
-        bool, typer.Option("--properties", help="Which of eight wishes the law fulfils, and at what price.")
+        bool,
+        typer.Option(
+            "--properties", help="Show which of eight properties the law has, and what each one costs."
+        ),
     ] = False,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Draw what Laplace and Normal do to a table at six ε.")
+        bool,
+        typer.Option(
+            "--compare", help="Draw the effect of Laplace and Normal on a table at six values of ε."
+        ),
     ] = False,
     repetitions: Annotated[
-        int, typer.Option(min=1, help="How often --compare perturbs the table for each ε.")
+        int, typer.Option(min=1, help="How many times --compare perturbs the table for each ε.")
     ] = 100,
     path: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="A new CSV file for the table, or a new folder for a plan file's tables; for --compare the folder of "
-            f"the figure, {_FIGURE} if none is named.",
+            help="A new CSV file for the table, or a new folder for the tables of a plan file. For "
+            f"--compare: the folder of the figure; default {_FIGURE}.",
         ),
     ] = None,
     ledger: LedgerOption = None,
     account: AccountOption = None,
     witness: WitnessOption = None,
 ) -> None:
-    """Perturb a table count by count, and print it beside what that promises.
+    """Perturb a table count by count, and print what that promises.
 
     Examples: tabulary perturb --dataset uk-census --epsilon 1.5 --bound 7,
     or: tabulary perturb --dataset uk-census --family normal --bound 12 --minimum 0 -o table.csv,
@@ -151,7 +163,7 @@ def perturb(
     with _located(place):
         law = _law(family, epsilon, bound, variance)
         promised = promise_of(law, epsilon)
-        # A law too wide to be listed is refused before anything is drawn.
+        # A law that is too wide to list is refused before anything is drawn.
         law.row(0)
     if dataset is not None:
         _perturb_dataset(dataset, margin, law, promised, minimum, path)
@@ -161,7 +173,9 @@ def perturb(
 
 def _named_folder(path: Path | None) -> Path:
     if path is None:
-        raise InvalidArgument("the tables of a plan file go to a new folder: name it with -o census-2026.")
+        raise InvalidArgument(
+            "the tables of a plan file are written to a new folder: name it with -o census-2026."
+        )
     return path
 
 
@@ -169,7 +183,7 @@ def _family_of_lists(family: Family) -> type[Laplace] | type[Normal]:
     families: dict[Family, type[Laplace] | type[Normal]] = {Family.laplace: Laplace, Family.normal: Normal}
     if family not in families:
         raise InvalidNoise(
-            f"--family {family} is for one table of a dataset. The lists of a plan file take laplace or normal. "
+            f"--family {family} is only for one table of a dataset. A plan file takes laplace or normal. "
             "Nothing was counted, nothing was spent."
         )
     return families[family]
@@ -179,14 +193,14 @@ def _check_together(given: set[str]) -> None:
     mode = next((mode for mode in _TOGETHER if mode in given), None)
     if mode is None:
         raise InvalidArgument(
-            "nothing is named that could be perturbed. Name a plan file, or a published table, such as --dataset "
-            "uk-census, or ask for --properties or --compare. Nothing was drawn."
+            "the command needs a table to perturb. Name a plan file, or a published table such as "
+            "--dataset uk-census, or use --properties or --compare. Nothing was drawn."
         )
     check_together(given, mode, _TOGETHER[mode], _NAMES, "Nothing was drawn.")
 
 
 def _check_options(family: Family, bound: int | None, variance: str | None) -> None:
-    """Refuse an option that the family lacks or cannot have, and say why."""
+    """Refuse an option that the family needs or cannot have, and say why."""
     options = {"bound": bound, "variance": variance}
     for name, value in options.items():
         if value is None and (family, name) in _NEEDED:
@@ -216,7 +230,7 @@ def _law(family: Family, epsilon: str, bound: int | None, variance: str | None) 
 
 @contextmanager
 def _located(place: str) -> Iterator[None]:
-    """Say in the error which options it is about, and that nothing came of them."""
+    """Add the options in question to the error, and say that nothing was drawn."""
     try:
         yield
     except TabularyError as problem:
@@ -238,7 +252,7 @@ def _perturb_dataset(
     published = law.apply(table, minimum=minimum)
     print_released(published, CONFIDENCE)
     source = datasets.describe(dataset).source
-    public = f"{dataset} is published already ({source}): here it shows the method, and protects nobody."
+    public = f"{dataset} is already published ({source}): here it shows the method and protects nobody."
     print_promise(published, promised, public)
     if path is not None:
         write_new(path, csv_bytes(published.to_arrow()))
@@ -251,7 +265,9 @@ def _table(dataset: str, margin: str | None) -> Table:
         return table
     named = Workload.parse(margin if margin.startswith("[") else f"[{margin}]", table.domain).margins
     if len(named) != 1:
-        raise InvalidArgument(f"--margin {margin}: name one margin at a time. Nothing was drawn.")
+        raise InvalidArgument(
+            f"--margin {margin} names several margins. Nothing was drawn. Name one at a time."
+        )
     return table.project(named[0])
 
 

@@ -1,4 +1,4 @@
-"""The tables of a plan file, perturbed count by count: debit, perturb and write them into a new folder."""
+"""Perturb the tables of a plan file count by count: debit, perturb, write into a new folder."""
 
 import json
 from collections.abc import Iterable
@@ -37,12 +37,12 @@ def perturb_plan_file(
     account: str | None,
     witness: Path | None,
 ) -> None:
-    """Publish the tables of a plan file, each count perturbed by itself, into a new folder, all of it or nothing."""
+    """Publish the tables of a plan file in a new folder, every count perturbed separately: all tables or none."""
     planned = read_plan_file(file)
     if planned.formats:
         raise InvalidArgument(
-            f"{file.name}: [output] formats: perturbed tables are written as CSV, and {listed(planned.formats)} is for "
-            "`tabulary release`. Nothing was counted, nothing was spent."
+            f"{file.name}: [output] formats: perturbed tables are written as CSV only; "
+            f"{listed(planned.formats)} is for `tabulary release`. Nothing was counted, nothing was spent."
         )
     tables = _tables(planned, family, bound)
     tables.checked_options(minimum=minimum, margins="restored" if additive else "free")
@@ -55,13 +55,11 @@ def perturb_plan_file(
             output.print(f"Paid {made.privacy} from account {payer.name!r}; {left} is left.", markup=False)
     output.print(f"\n{made.statement()}\n", markup=False)
     output.print(f"Published {len(made)} tables in {folder / TABLES}", markup=False, soft_wrap=True)
-    output.print(
-        f"What was added and what is promised: {folder / _DESCRIPTION}", markup=False, soft_wrap=True
-    )
+    output.print(f"The noise and the promise: {folder / _DESCRIPTION}", markup=False, soft_wrap=True)
 
 
 def _tables(planned: PlanFile, family: type[Laplace] | type[Normal], bound: int | None) -> Tables:
-    """Return the list of the plan file's tables, or refuse one whose δ is above what the file promises."""
+    """Return the list of tables of the plan file; refuse a list whose δ is above the δ of the file."""
     made = planned.plan
     if isinstance(made.privacy, ZCDP):
         raise InvalidArgument(
@@ -80,15 +78,15 @@ def _tables(planned: PlanFile, family: type[Laplace] | type[Normal], bound: int 
     cost = tables.privacy()
     if isinstance(cost, ApproxDP) and cost.delta > allowed:
         raise InvalidArgument(
-            f"{planned.path.name}: [privacy] promises {made.privacy}, and with --bound {bound} these tables have "
-            f"δ = {show_fraction(cost.delta)}. Allow that as `delta`, take a larger bound, or, for laplace, none. "
-            "Nothing was counted, nothing was spent."
+            f"{planned.path.name}: [privacy] promises {made.privacy}, but with --bound {bound} these tables "
+            f"have δ = {show_fraction(cost.delta)}. Nothing was counted, nothing was spent. Allow that δ as "
+            "`delta`, choose a larger bound, or, for laplace, no bound."
         )
     return tables
 
 
 def _budget(work: Workload, epsilon: Fraction, neighbours: Neighbours) -> dict[str, Any]:
-    """Return the ε of the list, the same for every cell; or of each table, where the file weighs them."""
+    """Return the ε of the list, the same for every cell; or one ε per table, if the file gives weights."""
     if len(set(work.weights)) == 1:
         return {"epsilon": epsilon}
     importance: dict[Iterable[str], object] = dict(zip(work.margins, work.weights, strict=True))
@@ -105,7 +103,7 @@ def _write(
     minimum: int | None,
     additive: bool,
 ) -> PerturbedTables:
-    # The folder comes first: what stands in its way is found before anything is read or spent.
+    # The folder comes first: a problem with it is found before anything is read or spent.
     with (
         staged_folder(folder, expected_bytes=expected_bytes(planned.plan)) as staged,
         progress_bar() as progress,

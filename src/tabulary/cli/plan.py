@@ -1,4 +1,4 @@
-"""`tabulary plan`: what a plan file would publish, and how accurate it would be."""
+"""`tabulary plan`: the tables of a plan file, and their expected error."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -11,14 +11,13 @@ from rich.text import Text
 
 from tabulary.cli.console import errors, output, print_expected, progress_bar
 from tabulary.core.exact_numbers import show_fraction
-from tabulary.core.privacy import PureDP
 from tabulary.planning import Plan
 from tabulary.planning.comparison import Candidate, Comparison, show_error
 from tabulary.workflows import read_plan_file
 
-# More laws of noise than these are told by their range.
+# If there are more laws of noise than this, only their range is printed.
 _MOST_LAWS = 4
-# A bar is at most so many times as long as the shortest; what is longer is cut, and shows it.
+# A bar is at most this many times as long as the shortest one. A longer bar is cut and ends with a mark.
 _LONGEST_BAR = 6
 _BAR_WIDTHS = (12, 30)
 # The columns that hold no numbers.
@@ -30,10 +29,10 @@ def plan(
     confidence: Annotated[float, typer.Option(help="The confidence of the half-widths.")] = 0.95,
     compare: Annotated[
         bool,
-        typer.Option("--compare", help="The expected error of every mechanism, and why one was chosen."),
+        typer.Option("--compare", help="Show the expected error of every mechanism, and why one was chosen."),
     ] = False,
 ) -> None:
-    """Print how accurate every table of a plan file would be. Reads no records and spends nothing.
+    """Print the expected error of every table of a plan file. Reads no records and spends nothing.
 
     Examples: tabulary plan census.toml, or: tabulary plan census.toml --compare
     """
@@ -42,22 +41,23 @@ def plan(
     made = planned.plan
     output.print(f"{made}", markup=False)
     if made.loss != made.privacy:
-        kind = "Laplace" if isinstance(made.loss, PureDP) else "Gaussian"
+        kind = made.measured[0].noise.kind
         output.print(
-            f"The noise is discrete {kind} at {made.loss}, which implies that promise.", markup=False
+            f"The noise is discrete {kind} with {made.loss}, which implies that promise.", markup=False
         )
     if compare:
         with progress_bar() as progress:
             compared = planned.comparison(progress)
         print_comparison(compared)
         return
-    with errors.status("Computing what to expect …"):
+    with errors.status("Computing the expected error …"):
         expected = made.expected_error(confidence)
     print_expected(expected)
     if made.records is not None:
         output.print(
-            f"The tables will be shrunk: this is what the planning model expects for about {made.records:,} records, "
-            "not a guarantee. They are biased; reconstruct = 'none' gives unbiased ones, and --compare their errors.",
+            "The tables will be shrunk. These errors are what the planning model expects for about "
+            f"{made.records:,} records, not a guarantee. Shrunk tables are biased; reconstruct = 'none' "
+            "gives unbiased ones, and --compare shows their errors.",
             markup=False,
         )
     for sentence in _noise(made):
@@ -65,7 +65,7 @@ def plan(
 
 
 def print_comparison(compared: Comparison) -> None:
-    """Print the expected error of every mechanism, the chosen one marked, and why it was chosen."""
+    """Print the expected error of every mechanism, with a mark on the chosen one, and why it was chosen."""
     rows = compared.best()
     aims = [row.aim(compared.objective) for row in rows]
     longest = min(max(aims), min(aims) * _LONGEST_BAR)
@@ -76,7 +76,7 @@ def print_comparison(compared: Comparison) -> None:
         width = _room_for_bars(columns)
     width = max(_BAR_WIDTHS[0], min(_BAR_WIDTHS[1], width))
     grid = Grid(title="Expected error of every mechanism, before any budget is spent", title_justify="left")
-    # Bars stand beside what they show.
+    # Each bar is next to the number that it shows.
     bars = list(columns).index("worst" if compared.objective == "max" else "error") + 1
     heads = list(columns)
     for head in (*heads[:bars], "", *heads[bars:]):
@@ -92,7 +92,7 @@ def print_comparison(compared: Comparison) -> None:
 
 
 def _columns(compared: Comparison, rows: Sequence[Candidate]) -> dict[str, list[str]]:
-    """Return the cells of each column but the bars, by its head."""
+    """Return the cells of each column by its heading, without the bars."""
     errors_of = {
         "worst": [show_error(row.worst) for row in rows],
         "error": [show_error(row.error) + ("*" if row.modelled else "") for row in rows],
@@ -113,25 +113,26 @@ def _columns(compared: Comparison, rows: Sequence[Candidate]) -> dict[str, list[
 
 def _room_for_bars(columns: Mapping[str, Sequence[str]]) -> int:
     taken = sum(max(map(len, [head, *cells])) for head, cells in columns.items())
-    # Every column, that of the bars too, has a rule and a space on both sides.
+    # Every column, also the column of bars, has a line and a space on both sides.
     return output.width - taken - 3 * (len(columns) + 1) - 1
 
 
 def _legend(compared: Comparison, rows: Sequence[Candidate], *, cut: bool) -> list[str]:
     beside = (
-        "Worst: that of the worst table, its square times the weight."
+        "Worst: the error of the worst table, its square times the weight."
         if compared.objective == "max"
         else "Largest: the largest standard error of a cell."
     )
     said = [
-        f"Error: the root mean square over all wanted cells, each table by its weight. {beside} Agree: tables that "
-        "share attributes have the same sums. Whole: whole numbers."
-        + (" ▶ goes on beyond the column." if cut else "")
+        f"Error: the root mean square over all requested cells, each table with its weight. {beside} Agree: "
+        "tables that share attributes have the same sums. Whole: whole numbers."
+        + (" ▶ is longer than the column." if cut else "")
     ]
     if any(row.modelled for row in rows):
         said.append(
-            f"* What the planning model expects for about {compared.records:,} records, not a guarantee: shrunk tables "
-            "are biased towards tables without interaction. reconstruct = 'none' gives unbiased ones."
+            f"* The planning model expects this for about {compared.records:,} records; it is not a "
+            "guarantee. Shrunk tables are biased towards tables without interaction. reconstruct = 'none' "
+            "gives unbiased ones."
         )
     others = [(row, compared.other_noise(row)) for row in rows]
     both = [
@@ -152,16 +153,17 @@ def _bar(error: float, longest: float, width: int) -> str:
 
 
 def _noise(made: Plan) -> list[str]:
-    """Return the laws of noise, one sentence each, or their range where there are many."""
-    what = "cell" if made.query == "counts" else "number"
+    """Return the laws of noise, one sentence each, or their range if there are many."""
+    what = made.query.unit
     laws = [_law(part.noise.describe()) for part in made.measured]
     different = sorted(set(laws))
     if len(different) <= _MOST_LAWS:
         return [f"Noise on each measured {what}: {name} {show_fraction(v)}." for name, v in different]
     name = different[0][0]
     return [
-        f"Noise on each measured {what}: {name} from {float(different[0][1]):.6g} to {float(different[-1][1]):.6g}, "
-        f"{len(different):,} different ones on {len(laws):,} sets of attributes."
+        f"Noise on each measured {what}: {name} from {float(different[0][1]):.6g} to "
+        f"{float(different[-1][1]):.6g}, {len(different):,} different values on {len(laws):,} sets of "
+        "attributes."
     ]
 
 

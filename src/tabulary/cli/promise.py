@@ -1,4 +1,4 @@
-"""What a perturbation promises, in plain words: for one table, and held against eight wishes."""
+"""What a perturbation promises, in plain words: for one table, and compared with eight properties."""
 
 import math
 
@@ -10,30 +10,30 @@ from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.perturb import Laplace, Normal, Perturbation, PerturbedTable
-from tabulary.perturb.law import rounded_up
+from tabulary.perturb.perturbation import rounded_up
 from tabulary.perturb.properties import Wishes
 from tabulary.release.promise import guess_sentence, likelier
 from tabulary.release.table import CONFIDENCE
 
-# Original counts whose bias is told: it is largest where a table is emptiest.
+# The bias is printed for these original counts: it is largest in the emptiest cells.
 _TOLD = (0, 1, 2, 5, 20)
 _NO_BIAS = 5e-4
-# A true ε nearer to the named one than this is not worth a sentence.
+# A true ε that is closer than this to the named one is not mentioned.
 _NEAR = 0.995
 
 
 def promise_of(law: Perturbation, epsilon: object) -> PureDP | ApproxDP:
-    """Return what a law promises for one table: at its own ε, or at the one asked for where it names none."""
+    """Return what a law promises for one table: at its own ε, or at the given ε if the law has none."""
     if law.epsilon is not None:
         return law.privacy()
     delta = law.delta_at(PureDP(epsilon).epsilon)
     if delta >= 1:
-        raise InvalidNoise(f"this law promises nothing at ε = {epsilon}: its δ there is 1.")
+        raise InvalidNoise(f"this law promises nothing at ε = {epsilon}, because its δ there is 1.")
     return PureDP(epsilon) if delta == 0 else ApproxDP(epsilon, rounded_up(delta))
 
 
 def print_promise(published: PerturbedTable, promised: PureDP | ApproxDP, *more: str) -> None:
-    """Print what is promised for a perturbed table, how accurate it is, and how biased. It holds no exact count."""
+    """Print what is promised for a perturbed table, its accuracy and its bias. The table has no exact count."""
     law = published.law
     name = str(law)
     said = (*_guarantee(law, promised), _accuracy(published), _bias(law, published.minimum), *more)
@@ -41,9 +41,9 @@ def print_promise(published: PerturbedTable, promised: PureDP | ApproxDP, *more:
 
 
 def print_wishes(report: Wishes) -> None:
-    """Print which of eight wishes a law grants, what each costs, and which contradict each other."""
+    """Print which of eight properties a law has, what each one costs, and which ones contradict each other."""
     at = f"δ = {report.delta:.4g} at ε = {show_fraction(report.epsilon)}"
-    output.print(f"\nEight wishes, held against the {report.law}, with {at}", style="bold", markup=False)
+    output.print(f"\nEight properties, checked for the {report.law}, with {at}", style="bold", markup=False)
     grid = Grid.grid(padding=(0, 1))
     for wish in report.rows:
         verdict = Text.assemble(
@@ -63,21 +63,21 @@ def _guarantee(law: Perturbation, promised: PureDP | ApproxDP) -> list[str]:
     exception = "" if delta is None else f", except with a probability of at most δ = {delta}"
     said = [
         f"Promise: {promised}, for one person more or less in the table.",
-        f"One person can change one count, by 1. Whatever is published, that moves the odds of any conclusion about "
-        f"the person by at most a factor e^ε = {likelier(promised.epsilon)}{exception}.",
+        "One person can change one count by 1. For any published result, this changes the odds of any "
+        f"conclusion about the person by at most a factor e^ε = {likelier(promised.epsilon)}{exception}.",
         guess_sentence(promised),
     ]
     if delta is not None and isinstance(law, Laplace | Normal):
         said.append(
-            f"δ is the price of the bound: a count that was changed by the full {law.bound:,} could not have come "
-            "from the table with one person less, or more."
+            f"δ is the price of the bound: a count that was changed by the full {law.bound:,} is impossible "
+            "if the table has one person more, or less."
         )
     true = law.epsilon_at(law.delta_at(promised.epsilon))
     if true < _NEAR * float(promised.epsilon):
         shown = math.ceil(true * 1e4) / 1e4
         said.append(
-            f"The law keeps more than it promises: the same δ holds already at ε = {shown:g}, computed from all pairs "
-            "of neighbouring counts."
+            f"The law is better than its promise: the same δ already holds at ε = {shown:g}, computed from "
+            "all pairs of neighbouring counts."
         )
     return said
 
@@ -85,27 +85,27 @@ def _guarantee(law: Perturbation, promised: PureDP | ApproxDP) -> list[str]:
 def _accuracy(published: PerturbedTable) -> str:
     moved = published.standard_errors > 0
     if not moved.any():
-        return "Nothing is added to these counts."
+        return "These counts have no noise."
     errors = published.standard_errors[moved]
     widths = published.half_widths(CONFIDENCE)[moved]
     low, high = (f"{value:.2f}" for value in (errors.min(), errors.max()))
     near, far = (f"±{value:,}" for value in (int(widths.min()), int(widths.max())))
     return (
-        f"Each count: standard error {low if low == high else f'{low} to {high}'}; "
-        f"{CONFIDENCE:.0%} lie within {near if near == far else f'{near} to {far}'} of the original one."
+        f"Each count: standard error {low if low == high else f'{low} to {high}'}; {CONFIDENCE:.0%} are "
+        f"within {near if near == far else f'{near} to {far}'} of the original count."
     )
 
 
 def _bias(law: Perturbation, minimum: int | None) -> str:
     cut = ""
     if minimum is not None:
-        cut = f"What came out below {minimum} is published as {minimum}, at no cost in privacy. "
+        cut = f"Counts below {minimum} are published as {minimum}. This costs no privacy. "
     biases = {count: law.bias(count, minimum=minimum) for count in _TOLD}
     if max(map(abs, biases.values())) < _NO_BIAS:
-        return f"{cut}Unbiased: on average a published count is the original one."
+        return f"{cut}Unbiased: on average a published count is equal to the original count."
     (first, bias), *others = biases.items()
     told = ", ".join(f"{count} as {count + bias:.2f}" for count, bias in others)
     return (
-        f"{cut}Biased: on average an original {first} is published as {first + bias:.2f}, {told}. Sums over many "
-        "small counts add the bias up."
+        f"{cut}Biased: on average an original {first} is published as {first + bias:.2f}, {told}. The bias "
+        "adds up in sums of many small counts."
     )

@@ -1,4 +1,4 @@
-"""`tabulary release`: count, debit, measure and publish what a plan file asks for."""
+"""`tabulary release`: count, debit, measure and publish the tables of a plan file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,21 +23,22 @@ def release(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="What counts files: compiled, or duckdb, which holds no records; overrides the plan file's [data]."
+            help="The engine that counts files: compiled, or duckdb, which keeps no records in memory; "
+            "replaces [data] of the plan file."
         ),
     ] = None,
     sign: Annotated[
         Path | None, typer.Option(help="The private key that signs the release, from `tabulary key create`.")
     ] = None,
 ) -> None:
-    """Publish the tables of a plan file into a new folder, all of it or nothing.
+    """Publish the tables of a plan file in a new folder: all of them or none.
 
     Examples: tabulary release census.toml -o census-2026 --ledger ledger.sqlite --account census,
     or: tabulary release census.toml -o census-2026 --ledger ledger.sqlite --account census --witness heads.txt,
     or: tabulary release census.toml -o census-2026 --engine duckdb,
     or: tabulary release census.toml -o census-2026 --sign office.pem
     """
-    # Before anything is read or spent: a release that cannot be signed is not made.
+    # Before anything is read or spent: if the release cannot be signed, it is not made.
     key = None if sign is None else read_signing_key(sign)
     planned = read_plan_file(file)
     if engine is not None:
@@ -52,7 +53,7 @@ def release(
             )
     for fact in _facts(made):
         output.print(fact, markup=False)
-    output.print(f"Released {len(made)} tables into {folder}", markup=False, soft_wrap=True)
+    output.print(f"Released {len(made)} tables in {folder}", markup=False, soft_wrap=True)
     output.print(f"Report: {folder / 'report.html'}", markup=False, soft_wrap=True)
     output.print(f"Digest: {made.digest}", markup=False, soft_wrap=True)
     if made.signer is not None:
@@ -60,25 +61,27 @@ def release(
 
 
 def _facts(made: Release) -> list[str]:
-    """Return what the custodian should know of the reconstruction."""
+    """Return what the custodian should know about the reconstruction."""
     facts = made.reconstruction
     said = []
     if "b" in facts:
         found = "feasible" if facts["feasible"] else "not feasible"
         said.append(
-            f"Linear program: {found}, the worst deviation is {float(facts['b']):.4g} "
-            f"(no table has less than {float(facts['lower_bound']):.4g})."
+            f"Linear program: {found}; the worst deviation is {float(facts['b']):.4g} (no table has less "
+            f"than {float(facts['lower_bound']):.4g})."
         )
     if "bias_share" in facts:
         said.append(
-            f"Shrunk tables: {float(facts['bias_share']):.0%} of the squared error expected in interactions is bias. "
-            "reconstruct = 'none' gives unbiased ones."
+            f"Shrunk tables: {float(facts['bias_share']):.0%} of the expected squared error in interactions "
+            "is bias. reconstruct = 'none' gives unbiased tables."
         )
     if facts.get("repetitions"):
-        said.append(f"Errors simulated from the release alone, {facts['repetitions']} repetitions.")
+        said.append(
+            f"The errors were simulated from the release alone, with {facts['repetitions']} repetitions."
+        )
     elif facts.get("errors") == "of the linear estimate":
         said.append(
-            "The errors stated are those of the plain measurements: a simulation would take too long."
+            "The stated errors are those of the plain measurements, because a simulation would take too long."
         )
     return said
 

@@ -15,7 +15,7 @@ from tabulary.cli.options import check_together, given_options
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidArgument, MissingExtra
 from tabulary.planning import ExpectedError, show_width
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.sections import located
 
 if TYPE_CHECKING:
@@ -28,27 +28,32 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 def serve(
     context: typer.Context,
     file: Annotated[Path | None, typer.Argument(help="A service file in TOML.")] = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on, instead of the file's.")] = None,
-    port: Annotated[
-        int | None, typer.Option(help="The port, instead of the file's; 0 takes one that is free.")
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on; replaces that of the file.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="How many processes, instead of the file's.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port; replaces that of the file. 0 takes a free one.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="The number of processes; replaces that of the file.")
+    ] = None,
     init: Annotated[
         bool,
-        typer.Option("--init", help="Create the key, the state, the ledger and its accounts, and stop."),
+        typer.Option("--init", help="Create the key, the state, the ledger and its accounts. Then stop."),
     ] = False,
     check: Annotated[
         bool,
         typer.Option(
             "--check",
-            help="Say how accurate the tables would be and what the public would read, and stop. Opens nothing.",
+            help="Print the expected error of the tables and the text that the public will read. Then "
+            "stop. Opens nothing.",
         ),
     ] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Serve 100,000 generated people. Needs no file.")
     ] = False,
 ) -> None:
-    """Serve tables that people build themselves, until Ctrl-C.
+    """Serve tables that users build themselves, until Ctrl-C.
 
     Examples: tabulary serve --demo, or with your records: tabulary serve service.toml --check, then tabulary serve
     service.toml --init, then tabulary serve service.toml
@@ -59,7 +64,9 @@ def serve(
         _serve_demonstration(host, port)
         return
     if file is None:
-        raise InvalidArgument(f"name a service file, or try: tabulary serve --demo. {_STATE}")
+        raise InvalidArgument(
+            f"the command needs a service file. For a first try: tabulary serve --demo. {_STATE}"
+        )
     for mode in ("init", "check"):
         if mode in given:
             check_together(given, mode, ["file"], {"file": "a service file"}, _STATE)
@@ -73,7 +80,7 @@ def serve(
 
 
 def read_file(file: Path) -> "ServiceFile":
-    """Return what a service file says; where the packages of a table builder are missing, say how to install them."""
+    """Return what a service file says; if a package of the table builder is missing, say how to install it."""
     _refuse_without_packages()
     from tabulary.builder.configuration import read_service_file
 
@@ -97,7 +104,7 @@ def _serve(configured: "ServiceFile", host: str | None, port: int | None, worker
 
     if (host or configured.listening.host) not in _LOCAL:
         errors.print(
-            "Others can reach this address, and plain HTTP shows them every token on its way. Let it listen on "
+            "Other machines can reach this address, and plain HTTP shows them every token. Listen on "
             "127.0.0.1, behind a proxy that speaks HTTPS.",
             style="yellow",
         )
@@ -134,13 +141,11 @@ def _initialise(configured: "ServiceFile") -> None:
     token = initialise(configured)
     lines = [f"{configured.path.name} is ready: tabulary serve {configured.path.name}"]
     if configured.key is not None:
-        lines.append(
-            f"Copy the key {configured.key} to a safe place: without it no answer can be given again."
-        )
+        lines.append(f"Copy the key {configured.key} to a safe place: without it no answer can be repeated.")
     if token is None:
-        lines.append("Its custodian has a token already; `tabulary token add` makes another.")
+        lines.append("Its custodian already has a token; `tabulary token add` makes another one.")
     else:
-        lines.append(f"The custodian's token, shown this once: {token}")
+        lines.append(f"The custodian's token, shown only once: {token}")
     for line in lines:
         output.print(line, markup=False, soft_wrap=True)
 
@@ -156,11 +161,11 @@ def _check(configured: "ServiceFile") -> None:
         )
         output.print(expected.sentence, markup=False)
         if expected.errors:
-            output.print(_by_order(declared.universe, expected.errors))
+            output.print(_by_order(declared.allowed_tables, expected.errors))
         if expected.promise is None:
             output.print(
-                f"What the public will read follows from a budget that the ledger alone holds. Add the table "
-                f"[dataset.{declared.name}.budget] with it to this file, and it is shown here.",
+                "The public text depends on the budget, which only the ledger knows. To see the text here, "
+                f"add the table [dataset.{declared.name}.budget] with the budget to this file.",
                 markup=False,
             )
         else:
@@ -169,13 +174,13 @@ def _check(configured: "ServiceFile") -> None:
             output.print()
 
 
-def _by_order(universe: Universe, expected: tuple[ExpectedError, ...]) -> Grid:
-    """Return the accuracy of many tables, a line for each number of attributes."""
+def _by_order(allowed: AllowedTables, expected: tuple[ExpectedError, ...]) -> Grid:
+    """Return the accuracy of many tables, one line per number of attributes."""
     grid = Grid(title="Expected accuracy, before any budget is spent", title_justify="left")
     for head in ("attributes", "tables", "standard error", "±95%"):
         grid.add_column(head, justify="right")
     grid.add_column("least accurate")
-    tables = Counter(map(len, universe.margins))
+    tables = Counter(map(len, allowed.margins))
     for order, group in groupby(expected, key=lambda each: len(each.margin)):
         rows = list(group)
         worst = max(rows, key=lambda each: each.standard_error)

@@ -1,4 +1,4 @@
-"""`tabulary show`: one table of a release, with its error bars, or in any format."""
+"""`tabulary show`: one table of a release, with error bars or in another format."""
 
 import sys
 from enum import StrEnum
@@ -14,32 +14,28 @@ from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.release import Release
 from tabulary.release.writers import FORMATS
 
+Form = StrEnum("Form", [(name, name) for name in ("table", *FORMATS)])  # type: ignore[misc]
+"""How a table is shown: for people, or as a file in one of `release.writers.FORMATS`."""
 
-class Form(StrEnum):
-    """How a table is shown: to people, or as a file in one of `release.writers.FORMATS`."""
-
-    table = "table"
-    csv = "csv"
-    xlsx = "xlsx"
-    parquet = "parquet"
-    json_stat = "json-stat"
-    sdmx_csv = "sdmx-csv"
-    px = "px"
+_FOR_PEOPLE = Form("table")
 
 
 def show(
     folder: Annotated[Path, typer.Argument(help="A release folder.")],
     margin: Annotated[
-        list[str] | None, typer.Argument(help="The attributes of the table; none lists the tables.")
+        list[str] | None,
+        typer.Argument(help="The attributes of the table. Without attributes the command lists the tables."),
     ] = None,
     confidence: Annotated[float, typer.Option(help="The confidence of the error bars.")] = 0.95,
-    form: Annotated[Form, typer.Option("--format", help="For people, or for a program.")] = Form.table,
+    form: Annotated[
+        Form, typer.Option("--format", help="`table` for people, or a file format.")
+    ] = _FOR_PEOPLE,
     file: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The file to write, in that format; it must not exist."),
     ] = None,
 ) -> None:
-    """Print a table of a release with its error bars, or write it in a format. The release is verified first.
+    """Print a table of a release with its error bars, or write it in another format. Verifies the release first.
 
     Examples: tabulary show census-2026 sex age, or: tabulary show census-2026 "[sex age]", or:
     tabulary show census-2026 sex age --format xlsx -o sex-by-age.xlsx
@@ -51,7 +47,7 @@ def show(
             output.print(show_margin(each), markup=False)
         return
     named = named_margin(margin, release)
-    if form is Form.table:
+    if form is _FOR_PEOPLE:
         print_released(release[named], confidence)
         return
     data = FORMATS[form.value].write(release.publication(named, confidence=confidence))
@@ -65,8 +61,8 @@ def show(
 
 
 def _check_way(form: Form, file: Path | None, *, named: bool) -> None:
-    """Refuse a format that has nowhere to go, before anything is read."""
-    if form is Form.table:
+    """Refuse a format without a table or a file, before anything is read."""
+    if form is _FOR_PEOPLE:
         if file is not None:
             raise InvalidArgument(
                 f"--output {file} needs --format, one of {', '.join(FORMATS)}. Nothing was written."
@@ -74,20 +70,20 @@ def _check_way(form: Form, file: Path | None, *, named: bool) -> None:
         return
     if not named:
         raise InvalidArgument(
-            f'--format {form.value} is of one table: name its attributes, such as "[sex age]"; "[]" is the total. '
-            "Nothing was written."
+            f"--format {form.value} is for one table. Nothing was written. Name its attributes, such as "
+            '"[sex age]"; "[]" is the total.'
         )
     if file is not None:
         check_new(file, "Nothing was written.")
     elif FORMATS[form.value].is_binary and sys.stdout.isatty():
         raise InvalidArgument(
-            f"--format {form.value} is no text for a terminal. Name a file with -o, or send it to another program. "
-            "Nothing was written."
+            f"--format {form.value} is not text, so a terminal cannot show it. Nothing was written. Name a "
+            "file with -o, or send the output to another program."
         )
 
 
 def named_margin(words: list[str], release: Release) -> tuple[str, ...]:
-    """Return the margin that is named by its attributes, or as "[sex age]"."""
+    """Return the margin that the words name, as single attributes or as "[sex age]"."""
     text = " ".join(words)
     if not text.startswith("["):
         return tuple(words)

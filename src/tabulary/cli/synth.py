@@ -1,4 +1,4 @@
-"""`tabulary synth`: rows that stand for nobody, from a release or from the records of a plan file."""
+"""`tabulary synth`: synthetic rows, from a release or from the records of a plan file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,32 +12,38 @@ from tabulary.errors import InvalidArgument, ReleaseExists
 from tabulary.release import Release
 from tabulary.synth import SyntheticRecords, from_release, utility
 from tabulary.workflows import read_plan_file
-from tabulary.workflows.synthesizing import Method, synthesize
+from tabulary.workflows.synthesizing import SynthesisMethod, synthesize
 
 
 def synth(
     file: Annotated[Path, typer.Argument(help="A release folder, or a plan file in TOML.")],
     path: Annotated[Path, typer.Option("--output", "-o", help="A new .csv or .parquet file for the rows.")],
     rows: Annotated[
-        int | None, typer.Option(min=1, help="How many; as many as there are people, unless told.")
+        int | None, typer.Option(min=1, help="The number of rows. Default: the number of people.")
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="How rows are made of a plan file's records.")
-    ] = Method.release,
+        SynthesisMethod, typer.Option(help="The method that makes rows from the records of a plan file.")
+    ] = SynthesisMethod.release,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Rounds of rap, mwem or graphical; each has its own default.")
+        int | None,
+        typer.Option(
+            min=1, help="The number of rounds of rap, mwem or graphical. Each method has its own default."
+        ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="A name for a picture of how well the rows fit, as .svg and .png.")
+        Path | None,
+        typer.Option(
+            help="A file name, without ending, for a picture of how well the rows fit: .svg and .png."
+        ),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file that rap goes on from when it was interrupted.")
+        Path | None, typer.Option(help="A file from which rap continues after an interruption.")
     ] = None,
     ledger: LedgerOption = None,
     account: AccountOption = None,
     witness: WitnessOption = None,
 ) -> None:
-    """Make synthetic rows: of a release, which spends nothing, or of the records that a plan file names.
+    """Make synthetic rows: from a release, which spends nothing, or from the records that a plan file names.
 
     Examples: tabulary synth census-2026 -o people.csv,
     or: tabulary synth census.toml -o people.parquet --ledger ledger.sqlite --account census,
@@ -48,7 +54,7 @@ def synth(
             f"--output {path.name}: rows are written as .csv or .parquet. Nothing was made."
         )
     if path.exists():
-        raise ReleaseExists(f"--output {path} is already there. Choose another name. Nothing was made.")
+        raise ReleaseExists(f"--output {path} already exists. Choose another name. Nothing was made.")
     release: Release | None
     if file.is_dir():
         for_records = {
@@ -73,7 +79,9 @@ def synth(
             )
     made.write(path)
     output.print(f"{len(made):,} rows of {len(made.domain.shape)} attributes, {made.origin}.", markup=False)
-    output.print(f"Promised to the people counted: {made.guarantee}. Rows spend nothing more.", markup=False)
+    output.print(
+        f"Promised to the people who are counted: {made.guarantee}. The rows spend no more.", markup=False
+    )
     if release is not None:
         fit = utility(made, release)
         output.print(str(fit), markup=False)
@@ -84,14 +92,15 @@ def synth(
 
 
 def _of_folder(
-    folder: Path, rows: int | None, method: Method, for_records: Mapping[str, object]
+    folder: Path, rows: int | None, method: SynthesisMethod, for_records: Mapping[str, object]
 ) -> tuple[SyntheticRecords, Release]:
     idle = [option for option, value in for_records.items() if value is not None]
-    if method is not Method.release:
+    if method is not SynthesisMethod.release:
         idle.insert(0, f"--method {method}")
     if idle:
         raise InvalidArgument(
-            f"{idle[0]} is for a plan file. A release is public, and rows of it spend nothing. Nothing was made."
+            f"{idle[0]} is only for a plan file. A release is public, and rows from it spend nothing. "
+            "Nothing was made."
         )
     release = Release.load(folder)
     with progress_bar() as progress:

@@ -1,4 +1,4 @@
-"""`tabulary token`: who may ask a table builder what costs, and who may look after it."""
+"""`tabulary token`: the tokens of analysts and custodians of a table builder."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,9 +15,7 @@ from tabulary.errors import ServiceError
 if TYPE_CHECKING:
     from tabulary.builder.state import State, Token
 
-token = typer.Typer(
-    help="Tokens of a table builder: make one, list them, take one back.", no_args_is_help=True
-)
+token = typer.Typer(help="Tokens of a table builder: make one, list them, revoke one.", no_args_is_help=True)
 
 ServiceFileArgument = Annotated[Path, typer.Argument(help="The service file.")]
 
@@ -25,18 +23,18 @@ ServiceFileArgument = Annotated[Path, typer.Argument(help="The service file.")]
 @token.command()
 def add(
     file: ServiceFileArgument,
-    name: Annotated[str, typer.Argument(help="Whose token it is.")],
+    name: Annotated[str, typer.Argument(help="The owner of the token.")],
     account: Annotated[
         str | None, typer.Option(help="The ledger account that pays for an analyst's questions.")
     ] = None,
     custodian: Annotated[
-        bool, typer.Option("--custodian", help="A token that looks after the service, instead.")
+        bool, typer.Option("--custodian", help="Make a token for a custodian of the service instead.")
     ] = False,
     days: Annotated[
-        int | None, typer.Option(help="How many days it is good for; for ever if left out.")
+        int | None, typer.Option(help="The number of days that the token is valid. Default: no limit.")
     ] = None,
 ) -> None:
-    """Make a token and show it, this once: only a digest of it is kept.
+    """Make a token and show it only once: the service stores only its digest.
 
     Example: tabulary token add service.toml "Ada Lovelace" --account ada --days 90
     """
@@ -49,18 +47,18 @@ def add(
             ledger.account(account)
         if account in {each.payment.account for each in configured.datasets.values() if each.payment}:
             raise ServiceError(
-                f"{account!r} is the account of a dataset, which pays for everybody's questions. No token was made. "
-                "Open an account for the analyst: tabulary ledger create."
+                f"{account!r} is the account of a dataset, and pays for the questions of everybody. No "
+                "token was made. Open an account for the analyst: tabulary ledger create."
             )
     with _state(file) as state:
         made, text = state.tokens.add(name, Role.custodian if custodian else Role.analyst, account, days)
-    output.print(f"Token {made.id} of {made.name}, shown this once:", markup=False)
+    output.print(f"Token {made.id} of {made.name}, shown only once:", markup=False)
     output.print(text, markup=False, soft_wrap=True)
 
 
 @token.command("list")
 def list_tokens(file: ServiceFileArgument) -> None:
-    """Print all tokens: whose they are and how long they are good, never the tokens themselves.
+    """Print all tokens with owner and last day, but not the tokens themselves.
 
     Example: tabulary token list service.toml
     """
@@ -78,18 +76,18 @@ def revoke(
     file: ServiceFileArgument,
     id: Annotated[str, typer.Argument(help="The id of the token, from `tabulary token list`.")],  # noqa: A002
 ) -> None:
-    """Take a token back: at once, and for good.
+    """Revoke a token, immediately and for ever.
 
     Example: tabulary token revoke service.toml 5f3a9c0e21b7
     """
     with _state(file) as state:
         if not state.tokens.revoke(id):
             raise ServiceError(f"there is no token {id!r}. Nothing was revoked. See: tabulary token list.")
-    output.print(f"Token {id} opens nothing any more.", markup=False)
+    output.print(f"Token {id} is revoked.", markup=False)
 
 
 def _state(file: Path) -> "State":
-    # First: it says which package is missing, if one is.
+    # First: if a package is missing, this call says which one.
     configured = read_file(file)
     from tabulary.builder.opening import open_state
 

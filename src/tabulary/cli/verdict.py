@@ -1,4 +1,4 @@
-"""What tests say of one question, side by side and in plain words."""
+"""The results of tests for one question, side by side and in plain words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ TestMethod = Literal["naive", "noise-aware"]
 NAIVE: Final = "naive"
 AWARE: Final = "noise-aware"
 
-_TAKES: dict[TestMethod, str] = {NAIVE: "as if they were exact", AWARE: "with the noise that is in them"}
+_TAKES: dict[TestMethod, str] = {NAIVE: "as exact numbers", AWARE: "with their noise"}
 _SELDOM = 1e-4
 _ALMOST_ALWAYS = 0.985
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question that a test answers: what it supposes, and the words for either verdict.
+class TestQuestion:
+    """A question that a test answers: its hypothesis, and the words for both verdicts.
 
-    `supposed` is a clause that follows "if"; `found` is the verdict of a test that rejects it, `missed` that of one
-    that does not.
+    `supposed` is a clause after "if"; `found` is the verdict if the test rejects it, `missed` the verdict if it
+    does not.
     """
 
     asked: str
@@ -33,8 +33,8 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What one test says: its statistic, how surprising that is, and what the p-value rests on."""
+class TestVerdict:
+    """The result of one test: its statistic, its p-value and the assumptions behind it."""
 
     method: TestMethod
     statistic: float
@@ -47,8 +47,8 @@ class Verdict:
         return self.p_value <= alpha
 
 
-def print_verdicts(question: Question, verdicts: Sequence[Verdict], alpha: float) -> None:
-    """Print what each test says, one beside the other, and what to make of it."""
+def print_verdicts(question: TestQuestion, verdicts: Sequence[TestVerdict], alpha: float) -> None:
+    """Print the result of each test, side by side, and how to read it."""
     grid = Grid(show_lines=True)
     grid.add_column("")
     for verdict in verdicts:
@@ -65,7 +65,7 @@ def print_verdicts(question: Question, verdicts: Sequence[Verdict], alpha: float
         grid.add_row(Text(name), *(Text(cell, style="bold" if name == "verdict" else "") for cell in cells))
     output.print(grid)
     output.print(
-        f"If {question.supposed}, chance alone would that often give a table at least this far from it. At "
+        f"If {question.supposed}, chance alone would give a table at least this far from it that often. At "
         f"{chance(alpha)} or less (--alpha) a test calls it a finding.",
         markup=False,
         style="dim",
@@ -73,15 +73,15 @@ def print_verdicts(question: Question, verdicts: Sequence[Verdict], alpha: float
     _print_meaning(verdicts, alpha)
 
 
-def print_assumptions(verdicts: Sequence[Verdict]) -> None:
-    """Print what the p-values rest on, each sentence once, with the tests that need it."""
+def print_assumptions(verdicts: Sequence[TestVerdict]) -> None:
+    """Print the assumptions of the p-values, each sentence once, with the tests that need it."""
     sentences: dict[str, list[str]] = {}
     for verdict in verdicts:
         for sentence in verdict.assumed:
-            # The library writes to those who call it from Python.
+            # The library's sentences are for people who call it from Python.
             told = sentence.replace("method='bootstrap'", "--bootstrap 999").rstrip(".")
             sentences.setdefault(told[:1].lower() + told[1:], []).append(verdict.method)
-    output.print("\nWhat this rests on", style="bold")
+    output.print("\nAssumptions", style="bold")
     grid = Grid.grid(padding=(0, 1))
     for sentence, methods in sentences.items():
         grid.add_row("•", Text(f"{' and '.join(methods)}: {sentence}."))
@@ -89,7 +89,7 @@ def print_assumptions(verdicts: Sequence[Verdict]) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Print a sentence that must not be overlooked."""
+    """Print a sentence that the reader must not miss."""
     output.print(f"▲ {sentence}", style="bold yellow", markup=False)
 
 
@@ -109,7 +109,7 @@ def chance(p_value: float) -> str:
 
 
 def show_p_value(p_value: float) -> str:
-    """Return a p-value with two digits that count.
+    """Return a p-value with two significant digits.
 
     >>> show_p_value(0.4237), show_p_value(0.00312), show_p_value(2e-9)
     ('0.42', '0.0031', 'below 0.0001')
@@ -117,27 +117,29 @@ def show_p_value(p_value: float) -> str:
     return "below 0.0001" if p_value < _SELDOM else f"{p_value:.2g}"
 
 
-def _print_meaning(verdicts: Sequence[Verdict], alpha: float) -> None:
+def _print_meaning(verdicts: Sequence[TestVerdict], alpha: float) -> None:
     rejected = {verdict.method: verdict.rejects(alpha) for verdict in verdicts}
     if AWARE not in rejected:
         warn(
-            "The naive test knows nothing of the noise that protects the people behind this table, and may take it "
-            "for a finding. Do not rely on it by itself."
+            "The naive test ignores the noise that protects the people behind this table, and can mistake "
+            "it for a finding. Do not rely on the naive test alone."
         )
         return
     if NAIVE in rejected and rejected[NAIVE] != rejected[AWARE]:
-        warn("The verdicts differ. Go by the noise-aware one.")
+        warn("The verdicts differ. Trust the noise-aware one.")
         output.print(
-            "What the naive test takes for a finding is no more than the noise would do: it was added to protect "
-            "people, and says nothing about them."
+            "The noise alone can produce what the naive test calls a finding. The noise protects people "
+            "and says nothing about them."
             if rejected[NAIVE]
-            else "The naive test weighs all cells alike. With the noise reckoned with, there is a finding.",
+            else "The naive test gives all cells the same weight. If the test accounts for the noise, "
+            "there is a finding.",
             markup=False,
         )
     elif NAIVE in rejected:
-        output.print("Both say the same: here the noise does not change the verdict.", markup=False)
+        output.print("Both tests agree: here the noise does not change the verdict.", markup=False)
     if not rejected[AWARE]:
         output.print(
-            "No sign is no proof: something weak can hide behind the noise, or behind few people.",
+            '"No sign" is not a proof: a weak relation can be hidden by the noise, or by a small number of '
+            "people.",
             markup=False,
         )

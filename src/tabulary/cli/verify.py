@@ -1,4 +1,4 @@
-"""`tabulary verify`: whether a release folder is whole and its claims hold."""
+"""`tabulary verify`: check that a release folder is complete and its claims are correct."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +12,12 @@ from tabulary.release import PublicKey, Release
 def verify(
     folder: Annotated[Path, typer.Argument(help="A release folder.")],
     digest: Annotated[
-        str | None, typer.Option(help="The digest that its publisher gave elsewhere; compared too.")
+        str | None,
+        typer.Option(help="The digest that the publisher gave elsewhere. The release must have it."),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            help="The publisher's public key: nothing holds unless that key has signed the release."
-        ),
+        typer.Option(help="The publisher's public key. The release must be signed with it."),
     ] = None,
 ) -> None:
     """Check every byte and every claim of a release: files, tables, scales, privacy, expected errors, signature.
@@ -28,7 +27,9 @@ def verify(
     expected = None if key is None else PublicKey.read(key)
     release = Release.load(folder, expected_digest=digest, key=expected)
     output.print(
-        f"{folder}: {len(release)} tables, every file and claim holds.", markup=False, soft_wrap=True
+        f"{folder}: {len(release)} tables; every file and every claim is correct.",
+        markup=False,
+        soft_wrap=True,
     )
     output.print(f"Promise: {release.plan.privacy} ({release.plan.neighbours})", markup=False)
     output.print(f"Digest: {release.digest}", markup=False, soft_wrap=True)
@@ -41,5 +42,6 @@ def _signed(signer: PublicKey | None, expected: PublicKey | None) -> str:
     if signer is None:
         return "Not signed."
     return (
-        f"Signed by {signer}. Whether that is the key of {signer.name} was not checked: give it with --key."
+        f"Signed by {signer}. Nobody has checked that this is the key of {signer.name}: give the known key "
+        "with --key."
     )

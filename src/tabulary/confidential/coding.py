@@ -1,4 +1,4 @@
-"""How the values of a source column become levels of an attribute. Public, as the domain is."""
+"""How the values of a source column become levels of an attribute. Public, like the domain."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,25 +10,25 @@ from tabulary.core.domain import Domain, bin_labels
 from tabulary.errors import InvalidArgument, InvalidDomain, listed
 
 Raw = str | int | float | bool | date
-"""A value as a source may hold it, and as a mapping may name it."""
+"""A value as a source stores it and as a mapping names it."""
 
 _LEVEL = "level:"
 
-# Up to here every whole number is a float of its own.
+# Up to this number every whole number is an exact float.
 _LAST_EXACT = 2**53
 
 
 @dataclass(frozen=True)
 class Coding:
-    """How one column is read: from where, into which levels, and what an unknown value means.
+    """How one column is read: its name, its levels, and what an unknown value means.
 
-    Without `mapping` and `bins` the text of a value is its level. `mapping` gives each value its level; a
-    value that it does not name is unknown. `bins` are the lower edges of half-open ranges of numbers,
-    labelled by `core.domain.bin_labels`; a number below the first edge, or a text that is no number, is
-    unknown. A null, a NaN, an infinity and an empty text are unknown values everywhere.
+    Without `mapping` and `bins` the text of a value is its level. `mapping` gives each value its level; any other
+    value is unknown. `bins` are the lower edges of half-open ranges of numbers, with the labels of
+    `core.domain.bin_labels`; a number below the first edge, or a text that is not a number, is unknown. A null, a
+    NaN, an infinity and an empty text are always unknown values.
 
-    `unknown` says what becomes of a record with an unknown value: "error" refuses the whole source, "drop"
-    leaves the record out, "level:NAME" counts it in the level NAME.
+    `unknown` says what happens to a record with an unknown value: "error" refuses the whole source, "drop" leaves
+    the record out, "level:NAME" counts it in the level NAME.
 
     >>> domain = Domain({"age": ["0-14", "15-64", "65+", "unknown"]})
     >>> coding = Coding(column="AGE_YEARS", bins=[0, 15, 65], unknown="level:unknown")
@@ -44,9 +44,9 @@ class Coding:
 
     def __post_init__(self) -> None:
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
-            raise InvalidArgument(f"a column is named by text, not {self.column!r}.")
+            raise InvalidArgument(f"the name of a column must be text, not {self.column!r}.")
         if self.mapping is not None and self.bins is not None:
-            raise InvalidArgument("a coding has a mapping or bins, not both.")
+            raise InvalidArgument("a coding has a mapping or bins, but not both.")
         if self.mapping is not None:
             if not isinstance(self.mapping, Mapping) or not self.mapping:
                 raise InvalidArgument('a mapping gives each value its level, such as {"1": "F", "2": "M"}.')
@@ -54,16 +54,16 @@ class Coding:
         if self.bins is not None:
             edges: object = self.bins
             if isinstance(edges, str) or not isinstance(edges, Sequence):
-                raise InvalidArgument(f"bins are a list of numbers, not {edges!r}.")
+                raise InvalidArgument(f"bins must be a list of numbers, not {edges!r}.")
             bin_labels(edges)
             object.__setattr__(self, "bins", tuple(edges))
         if not isinstance(self.unknown, str) or not (
             self.unknown in ("error", "drop") or self.unknown.startswith(_LEVEL)
         ):
-            raise InvalidArgument(f'`unknown` is "error", "drop" or "level:NAME", not {self.unknown!r}.')
+            raise InvalidArgument(f'`unknown` must be "error", "drop" or "level:NAME", not {self.unknown!r}.')
 
     def resolve(self, domain: Domain, attribute: str) -> "Recoding":
-        """Return the coding in codes of the attribute's levels; refuse a level outside the domain."""
+        """Return the coding with the codes of the attribute's levels; refuse a level outside the domain."""
         levels = domain.levels_of(attribute)
         column = self.column or attribute
         codes: tuple[int, ...]
@@ -89,10 +89,10 @@ class Coding:
 
 @dataclass(frozen=True)
 class Recoding:
-    """A coding resolved against its attribute: what an engine needs to turn values into codes.
+    """A coding for one attribute: all that an engine needs to turn values into codes.
 
-    Text i of `texts`, or the numbers from `edges[i]` up to the next edge, get `codes[i]`. An engine gives
-    every other value the code `unknown`, and leaves it to the encoder what that means.
+    Text i of `texts`, or the numbers from `edges[i]` up to the next edge, get `codes[i]`. An engine gives every
+    other value the code `unknown`; the encoder decides what that means.
     """
 
     attribute: str
@@ -106,32 +106,32 @@ class Recoding:
 
     @property
     def unknown(self) -> int:
-        """The code of a value that is no level: one past the last."""
+        """The code of a value that is not a level: the last code plus one."""
         return len(self.levels)
 
 
 def resolve_all(domain: Domain, codings: Mapping[str, Coding] | None) -> tuple[Recoding, ...]:
-    """Return a recoding for every attribute, in the domain's order; one without a coding is read as it is."""
+    """Return a recoding for every attribute, in the domain's order; without a coding the column is read unchanged."""
     given = dict(codings or {})
     strangers = [name for name in given if name not in domain.attributes]
     if strangers:
         raise InvalidArgument(
-            f"a coding is given for {listed(map(str, strangers))}, which the domain does not have. "
-            f"It has {listed(domain.attributes)}."
+            f"there is a coding for {listed(map(str, strangers))}, but the domain has no such attribute. It "
+            f"has {listed(domain.attributes)}."
         )
     for name, coding in given.items():
         if not isinstance(coding, Coding):
-            raise InvalidArgument(f"the coding of {name!r} is a Coding, not {type(coding).__name__}.")
+            raise InvalidArgument(f"the coding of {name!r} must be a Coding, not a {type(coding).__name__}.")
     if not domain.attributes:
-        raise InvalidDomain("the domain has no attribute, so there is nothing to read from a record.")
+        raise InvalidDomain("the domain has no attribute, so there is nothing to read from the records.")
     return tuple(given.get(a, Coding()).resolve(domain, a) for a in domain.attributes)
 
 
 def text_of(value: Raw) -> str:
-    """Return the text that stands for a value: what a mapping's key, a level and a column's value meet in.
+    """Return the text of a value; mapping keys, levels and column values are compared by this text.
 
-    Numbers are compared by value: a whole number has no decimal point, whether it is stored as an integer or
-    as a float. True is "true" and false is "false". Text is itself, so "01", "1.0" and "1" differ.
+    Numbers are compared by value: a whole number has no decimal point, stored as an integer or as a float. True is
+    "true" and false is "false". Text stays as it is, so "01", "1.0" and "1" differ.
 
     >>> [text_of(v) for v in ("01", 3, 3.0, 3.5, True, date(2024, 2, 29))]
     ['01', '3', '3', '3.5', 'true', '2024-02-29']
@@ -150,14 +150,14 @@ def _texts_of(mapping: Mapping[Raw, str | int], attribute: str) -> dict[str, str
             isinstance(raw, float) and not math.isfinite(raw)
         ):
             raise InvalidArgument(
-                f"attribute {attribute!r}: a mapping names text, numbers, booleans or dates, not {raw!r}. "
-                "Nulls and NaN are unknown values: say what they mean with `unknown`."
+                f"attribute {attribute!r}: the keys of a mapping are text, numbers, booleans or dates, not "
+                f"{raw!r}. Nulls and NaN are unknown values: say with `unknown` what they mean."
             )
         text = text_of(raw)
         if not text:
             raise InvalidArgument(
-                f"attribute {attribute!r}: a mapping cannot name the empty text, which is an unknown value. "
-                "Say what it means with `unknown`."
+                f"attribute {attribute!r}: the empty text is an unknown value and cannot be a key of a "
+                "mapping. Say with `unknown` what it means."
             )
         if table.setdefault(text, label) != label:
             raise InvalidArgument(f"attribute {attribute!r}: the mapping gives {text!r} two levels.")

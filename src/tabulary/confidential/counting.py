@@ -1,4 +1,4 @@
-"""Counting in compiled code: the records are walked over once for each covering margin, a chunk at a time."""
+"""Counting in compiled code: one pass over the records per covering margin, chunk by chunk."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
 from tabulary.threads import available_threads
 
-# Progress counts hundredths of the work: a log of it must not hold the number of records.
+# Progress is in hundredths of the work: a log of it must not show the number of records.
 _HUNDREDTHS = 100
 SECONDS_BETWEEN_REPORTS = 0.5
 """How long counting goes on between two reports of its progress."""
@@ -24,17 +24,17 @@ SECONDS_BETWEEN_REPORTS = 0.5
 Counters = NDArray[np.uint32 | np.int64]
 """Counts in 32 bits, or sums of weights in 64."""
 
-# A block of indices, 8 KiB, stays in the first-level cache between being computed and being counted.
+# A block of indices, 8 KiB, stays in the first-level cache from its computation until it is counted.
 _BLOCK_ROWS = 2048
 
-# Counters have 32 bits, so that twice as many fit a cache; they are emptied before they could overflow. Sums of
-# weights have 64, and the encoder has seen to it that they cannot.
-_ROWS_PER_EMPTYING = 1 << 31
+# Counters have 32 bits, so that twice as many fit in a cache; they are emptied before they can overflow. Sums of
+# weights have 64 bits, and the encoder makes sure that they cannot overflow.
+ROWS_PER_EMPTYING = 1 << 31
 
 _MAX_THREADS = 8
 
 
-# These four are functions of their own, over whole blocks, because the compiler vectorises them only so.
+# These four functions work on whole blocks, because the compiler vectorises them only in this form.
 @compiled
 def _set_index(index: NDArray[np.uint32], column: Codes, stride: int) -> None:
     for i in range(index.shape[0]):
@@ -98,7 +98,7 @@ def _count_chunk(
                     _set_index(index, large[slots[k]][start:stop], strides[k])
                 else:
                     _add_index(index, large[slots[k]][start:stop], strides[k])
-            # Compiled once for None and once for weights: counting does not pay for a question it never asks.
+            # Compiled twice, for None and for weights: counting does not pay for a test that it never needs.
             if weights is None:
                 _count(cells, index)
             else:
@@ -108,7 +108,7 @@ def _count_chunk(
 
 @dataclass(frozen=True)
 class _Share:
-    """Covering margins, as the flat arrays that compiled code reads."""
+    """Covering margins as flat arrays, for the compiled code."""
 
     groups: NDArray[np.int64]
     slots: NDArray[np.int64]
@@ -138,7 +138,7 @@ class _Share:
 
 
 class _Job:
-    """What the threads share: how far each is, and whether to stop."""
+    """What the threads share: the progress of each thread, and whether to stop."""
 
     def __init__(self, threads: int) -> None:
         self.done = [0] * threads
@@ -153,10 +153,10 @@ def count(
     progress: Progress | None = None,
     super_cells: int = SUPER_CELLS,
 ) -> dict[Margin, NDArray[np.int64]]:
-    """Return the exact counts of each margin, or the exact sums of the weights if there are any. Confidential.
+    """Return the exact counts of each margin, or the exact sums of the weights. Confidential.
 
-    Costs about 1 ns a record and covering margin, and 4 bytes a cell of each covering margin, 8 for sums. The margins
-    are shared out among the threads, not the records, so that no counter exists twice.
+    Costs about 1 ns per record and covering margin, and 4 bytes per cell of each covering margin, 8 for sums. The
+    threads share the margins, not the records, so that no counter exists twice.
     """
     wanted = tuple(dict.fromkeys(margins))
     covering = cover(domain, wanted, cells=super_cells)
@@ -179,7 +179,7 @@ def count(
 class Counter:
     """The counts of some covering margins, chunk by chunk of encoded records. Confidential.
 
-    Takes 4 bytes a cell of each covering margin, 8 for sums of weights, and as many again at the end.
+    Uses 4 bytes per cell of each covering margin, 8 for sums of weights, and the same again at the end.
     """
 
     def __init__(self, margins: Sequence[Margin], domain: Domain, layout: Layout, *, weighted: bool) -> None:
@@ -194,7 +194,7 @@ class Counter:
 
     def add(self, rows: int, matrices: tuple[Codes, Codes, Codes]) -> None:
         """Count the first `rows` records of a chunk."""
-        if self._since + rows > _ROWS_PER_EMPTYING:
+        if self._since + rows > ROWS_PER_EMPTYING:
             self._totals = _emptied(self._counters, self._totals)
             self._since = 0
         weights = self._layout.column(matrices, -1) if self._weighted else None
@@ -206,14 +206,14 @@ class Counter:
         self._since += rows
 
     def totals(self) -> NDArray[np.int64]:
-        """Return the counts of all margins, one after the other, each as its flat cells; nothing is added after."""
+        """Return the counts of all margins in one flat array, one margin after the other; call this last."""
         return _emptied(self._counters, self._totals)
 
 
 def split(
     domain: Domain, margins: Sequence[Margin], totals: NDArray[np.int64]
 ) -> dict[Margin, NDArray[np.int64]]:
-    """Return the flat cells of each margin, from all of them one after the other."""
+    """Return the flat cells of each margin, from the flat array of all margins."""
     ends = np.cumsum([domain.cells(margin) for margin in margins], dtype=np.int64)
     return dict(zip(margins, np.split(totals, ends[:-1]), strict=True))
 
@@ -245,7 +245,7 @@ def _watch(
     steps: int,
     progress: Progress | None,
 ) -> None:
-    """Wait for the threads, and report from the caller's own thread, where it may print or raise."""
+    """Wait for the threads, and report progress from the caller's thread, where a report may print or raise."""
     pending = set(running)
     last = time.monotonic()
     while pending:
@@ -260,7 +260,7 @@ def _watch(
 
 
 def _share_out(covering: Sequence[SuperMargin], domain: Domain, threads: int) -> list[list[Margin]]:
-    """Return the covering margins in shares of about equal work, the heaviest dealt first."""
+    """Return the covering margins in shares of about equal work; the heaviest margins are placed first."""
     shares: list[list[Margin]] = [[] for _ in range(min(threads, len(covering)))]
     loads = [0.0] * len(shares)
     for found in sorted(covering, key=lambda s: -_work(domain, s.margin)):
@@ -271,7 +271,7 @@ def _share_out(covering: Sequence[SuperMargin], domain: Domain, threads: int) ->
 
 
 def _work(domain: Domain, margin: Margin) -> float:
-    # In nanoseconds a record: an attribute costs an eighth, a counter half of one in cache, several outside.
+    # In nanoseconds per record: an attribute costs 1/8, a counter 1/2 in cache and several outside.
     return len(margin) / 8 + (0.5 if domain.cells(margin) <= 4 * SUPER_CELLS else 5)
 
 
@@ -281,11 +281,11 @@ def project(
     wanted: Sequence[Margin],
     counted: dict[Margin, NDArray[np.int64]],
 ) -> dict[Margin, NDArray[np.int64]]:
-    """Return the wanted margins, summed from the covering ones, which are let go of one by one."""
+    """Return the wanted margins as sums of the covering ones; each covering margin is freed after use."""
     found: dict[Margin, NDArray[np.int64]] = {}
     for larger in covering:
         cells = counted.pop(larger.margin).reshape(domain.shape_of(larger.margin))
         for margin in larger.holds:
-            # Each table gets memory of its own: a view would keep the whole share alive.
+            # Each table gets its own memory: a view would keep the whole share alive.
             found[margin] = np.array(sum_onto(cells, larger.margin, margin), dtype=np.int64)
     return {margin: found[margin] for margin in wanted}

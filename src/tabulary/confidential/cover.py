@@ -1,4 +1,4 @@
-"""A few larger tables that hold all the wanted ones, so that the records are walked over fewer times."""
+"""A few larger tables that contain all wanted ones, so that counting needs fewer passes over the records."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ SUPER_CELLS = 1 << 14
 """The most cells of a covering margin: 64 KiB of 32-bit counters, which stay close to the core."""
 
 
-# What a margin lacks that is held already: so much that no attribute ever completes it.
+# The number of missing attributes of a margin that is already covered: so large that no attribute completes it.
 _HELD = np.int16(1 << 14)
 
 
@@ -26,12 +26,12 @@ class SuperMargin:
 
 
 def cover(domain: Domain, margins: Iterable[Margin], *, cells: int = SUPER_CELLS) -> tuple[SuperMargin, ...]:
-    """Return margins of at most `cells` cells that together hold every wanted one.
+    """Return margins of at most `cells` cells that together contain every wanted one.
 
-    A wanted margin above the cap is counted by itself, and holds the wanted margins within it. The rest is a
-    greedy set cover: start from the largest margin not yet held, then add the attribute that completes most
-    of the others for its number of levels, until none fits. The least cover is NP-hard to find; the greedy
-    one depends on the domain and the wanted margins alone, never on a record.
+    A wanted margin above the cap is counted directly and covers the wanted margins inside it. The rest is a greedy
+    set cover: start from the largest margin that is not covered, then add the attribute that completes most other
+    margins relative to its number of levels, until no attribute fits. Finding the smallest cover is NP-hard; the
+    greedy cover depends only on the domain and the wanted margins, never on a record.
 
     >>> domain = Domain({"a": "xy", "b": "xyz", "c": "xy"})
     >>> cover(domain, [("a", "b"), ("b", "c"), ("a",)])
@@ -46,7 +46,7 @@ def cover(domain: Domain, margins: Iterable[Margin], *, cells: int = SUPER_CELLS
     orders = inside.sum(axis=1, dtype=np.int16)
     held = np.zeros(len(wanted), dtype=bool)
     found = []
-    # The larger first, the more attributes first, then in the order of asking: the same cover every time.
+    # Larger margins first, then more attributes first, then the order of the request: always the same cover.
     for start in np.lexsort((-orders, -sizes)):
         if held[start]:
             continue
@@ -66,12 +66,12 @@ def _grow(
     levels: NDArray[np.int64],
     cells: int,
 ) -> NDArray[np.int16]:
-    """Return what each margin lacks once `chosen` has grown in place by the attributes that fit."""
+    """Return the missing attributes of each margin after `chosen` has grown in place by the attributes that fit."""
     size = math.prod(levels[chosen].tolist())
     for attribute in np.flatnonzero(chosen):
         lacking -= inside[:, attribute]
     while True:
-        # An attribute completes the margins that lack only it. Where none is so near, bring one nearer.
+        # An attribute completes the margins that miss only this attribute. If there is none, it brings one closer.
         fits = ~chosen & (levels <= cells // size)
         gain = inside[lacking == 1].sum(axis=0, dtype=np.float64) * fits
         if not gain.any():
@@ -86,7 +86,7 @@ def _grow(
 
 
 def _incidence(domain: Domain, margins: Sequence[Margin]) -> NDArray[np.uint8]:
-    # Column by column in memory: an attribute that joins changes what every margin lacks by one column.
+    # Stored column by column: when an attribute joins, one column changes for every margin.
     inside = np.zeros((len(margins), len(domain.attributes)), dtype=np.uint8, order="F")
     for row, margin in enumerate(margins):
         inside[row, [domain.position(attribute) for attribute in margin]] = 1

@@ -1,8 +1,8 @@
-"""Records that are left out of the counts, and what that makes of a neighbouring relation.
+"""Records that are left out of the counts, and how this changes a neighbouring relation.
 
-With `replace` neighbours the number of records in a source is public. The number of *counted* records is not, as soon
-as a record can be left out because of a value it holds: one person's answer would change it. Whoever plans for records,
-or measures them, asks here.
+With `replace` neighbours the number of records in a source is public. But the number of *counted* records is not
+public if a record can be left out because of one of its values: one person's answer would change it. Planning and
+measuring ask this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,12 +23,12 @@ def dropping(codings: Mapping[str, Coding] | None) -> tuple[str, ...]:
 
 
 def counted_neighbours(neighbours: Neighbours, drops: Iterable[str]) -> Neighbours:
-    """Return the relation between counted records that a relation between sources becomes.
+    """Return the neighbouring relation of the counted records, given that of the sources.
 
-    `drops` are the attributes for which a record with an unknown value is left out. With `replace` a record may then
-    leave the counts, or enter them (`Neighbours.may_drop`), and the total is measured with noise like every other
-    count. With sensitive attributes only those can change, so others may be dropped; to drop a record for a sensitive
-    value is refused, for then no table could be released exactly.
+    `drops` are the attributes for which a record with an unknown value is left out. With `replace` a record may
+    then leave the counts or enter them (`Neighbours.may_drop`), and the total gets noise like every other count.
+    With sensitive attributes only those can change, so other attributes may drop records. Dropping a record for a
+    sensitive value is refused, because then no table could be released exactly.
 
     >>> print(counted_neighbours(Neighbours("replace"), ["hiv"]))
     replace, records may be dropped
@@ -40,22 +40,23 @@ def counted_neighbours(neighbours: Neighbours, drops: Iterable[str]) -> Neighbou
         return neighbours
     if neighbours.sensitive:
         raise InvalidPlan(
-            f"records with an unknown value of {listed(changing)} are dropped, and the attribute is sensitive. A "
-            "dropped record leaves the tables that are released exactly, and so shows who did not answer. Nothing was "
-            'measured. Give unknown values a level of their own (unknown = "level:NAME"), or protect all attributes.'
+            f"records with an unknown value of {listed(changing)} are dropped, and the attribute is "
+            "sensitive. A dropped record disappears from the tables that are released exactly, which shows "
+            "who did not answer. Nothing was measured. Give unknown values their own level (unknown = "
+            '"level:NAME"), or protect all attributes.'
         )
     return replace(neighbours, may_drop=True)
 
 
 def refuse_public_total(neighbours: Neighbours, drops: Iterable[str]) -> None:
-    """Refuse a plan that takes the number of counted records for public, where one person's value can change it."""
+    """Refuse a plan that assumes a public number of counted records if one person's value can change it."""
     named = tuple(drops)
     counted = counted_neighbours(neighbours, named)
     if counted != neighbours:
         raise InvalidPlan(
-            "with 'replace' neighbours this plan takes the number of counted records for public, but records with an "
-            f"unknown value of {listed(named)} are dropped: one person's answer would show in it. Nothing was "
-            f'measured, nothing was spent. Make the plan with neighbours=Neighbours("replace", {counted.records}, '
-            "may_drop=True), which measures the total with noise; or read unknown values into a level "
-            '(unknown = "level:NAME").'
+            "with 'replace' neighbours this plan assumes that the number of counted records is public. But "
+            f"records with an unknown value of {listed(named)} are dropped, so one person's answer can "
+            "change that number. Nothing was measured, nothing was spent. Make the plan with "
+            f'neighbours=Neighbours("replace", {counted.records}, may_drop=True), which measures the total '
+            'with noise; or read unknown values into a level (unknown = "level:NAME").'
         )

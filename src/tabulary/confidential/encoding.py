@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.reading import Reader
 from tabulary.confidential.store import MEMORY_BYTES, Store
-from tabulary.confidential.validation import Admission, clipping_warning
+from tabulary.confidential.validation import Validation, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.errors import WeightsClipped
 
-# From `encode` to who called a constructor of `Records`: that line is the one to look at.
+# The number of frames from `encode` to the caller of a constructor of `Records`, where the warning points.
 _TO_THE_CALLER = 5
 
 
@@ -23,22 +23,22 @@ def encode(
     *,
     memory_bytes: int = MEMORY_BYTES,
 ) -> Store:
-    """Return the records of a reader, encoded; or refuse them all (`admission`).
+    """Return the records of a reader, encoded; or refuse all of them (`validation`).
 
-    A `WeightsClipped` warning tells that a weight of a record that is counted was clipped.
+    Gives a `WeightsClipped` warning if the weight of a counted record was clipped.
     """
-    admission = Admission(domain, recodings, weights)
+    validation = Validation(domain, recodings, weights)
     store = Store(
         domain.shape, largest_weight=weights.sensitivity if weights else None, memory_bytes=memory_bytes
     )
     try:
         for batch in reader.batches(recodings, weights.column if weights else None):
-            admitted = admission.admit(batch)
+            admitted = validation.admit(batch)
             if admitted is not None:
                 store.append(admitted)
-        admission.found.check(domain, recodings, weights)
+        validation.found.check(domain, recodings, weights)
         store.finish()
-        if weights is not None and admission.found.clipped:
+        if weights is not None and validation.found.clipped:
             warnings.warn(clipping_warning(weights), WeightsClipped, stacklevel=_TO_THE_CALLER)
     except BaseException:
         store.close()

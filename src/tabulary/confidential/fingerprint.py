@@ -18,15 +18,15 @@ _WORD_BITS = 64
 
 
 def fingerprint(store: Store, domain: Domain, weights: Weights | None, key: bytes) -> str:
-    """Return 32 digits that name the multiset of the records, the domain they are in and their weights.
+    """Return 32 digits that identify the multiset of the records, their domain and their weights.
 
     HMAC-SHA-256 over the domain's description and the records as whole numbers in ascending order, each in as many
-    words of 64 bits as the domain needs. Two multisets of records have the same words only if they are the same, so
-    that whoever finds two with one fingerprint has found a collision of 128 bits of SHA-256.
+    64-bit words as the domain needs. Two multisets of records have the same words only if they are equal, so two of
+    them with the same fingerprint would be a collision of 128 bits of SHA-256.
 
-    To whoever does not have the key it tells whether two sets of records are the same and nothing else; whoever has it
-    could try small populations one after another. Costs 8 bytes of memory a record and word, and for ten million
-    records a second, or some eight where a record needs two words.
+    Without the key, a fingerprint shows only whether two sets of records are the same. With the key, one could try
+    small populations one after another. Costs 8 bytes of memory per record and word; ten million records take one
+    second, or about eight if a record needs two words.
     """
     header = {
         "domain": domain.describe(),
@@ -47,7 +47,7 @@ def fingerprint(store: Store, domain: Domain, weights: Weights | None, key: byte
 
 
 def _words(store: Store, levels: Sequence[int]) -> list[NDArray[np.uint64]]:
-    """Return the codes of every record in mixed radix, as few words a record as hold them."""
+    """Return the codes of every record in mixed radix, in as few words per record as possible."""
     groups = _groups(levels)
     words = [np.zeros(store.rows, dtype=np.uint64) for _ in groups]
     start = 0
@@ -62,7 +62,7 @@ def _words(store: Store, levels: Sequence[int]) -> list[NDArray[np.uint64]]:
 
 
 def _groups(levels: Sequence[int]) -> list[list[int]]:
-    """Return which columns go into each word: the next ones, until their combinations exceed 64 bits."""
+    """Return which columns go into each word: the next ones, as long as their combinations fit in 64 bits."""
     groups: list[list[int]] = []
     combinations = 1
     for place, count in enumerate(levels):

@@ -1,4 +1,4 @@
-"""From a pandas or polars frame to an Arrow table of the wanted columns and no others."""
+"""From a pandas or polars frame to an Arrow table with only the wanted columns."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def pandas_table(frame: "pandas.DataFrame", columns: Iterable[str]) -> "pa.Table":
-    """Return the wanted columns, which the frame has once each.
+    """Return the wanted columns, each of which the frame has once.
 
-    Column by column, so that one that cannot be converted is named, and no other is touched.
+    Column by column, so that an error names the column that cannot be converted, and no other column is touched.
     """
     import pyarrow as pa
 
@@ -24,7 +24,7 @@ def pandas_table(frame: "pandas.DataFrame", columns: Iterable[str]) -> "pa.Table
 
 
 def polars_table(frame: "polars.DataFrame", columns: Iterable[str]) -> "pa.Table":
-    """Return the wanted columns, which the frame has once each."""
+    """Return the wanted columns, each of which the frame has once."""
     import pyarrow as pa
 
     return pa.table({name: _converted(frame.get_column(name).to_arrow, name) for name in columns})
@@ -36,7 +36,7 @@ def _pandas_column(frame: "pandas.DataFrame", place: int) -> Any:
     series = frame.iloc[:, place]
     codes: Any = getattr(series.array, "codes", None)
     if codes is not None and len(codes) and codes.min() >= 0:
-        # A category without missing values is taken as it lies there.
+        # A category without missing values is used without a copy.
         categories = pa.array(getattr(series.array, "categories", None), from_pandas=True)
         return pa.DictionaryArray.from_arrays(codes, categories, safe=False)
     return pa.array(series, from_pandas=True)
@@ -49,8 +49,8 @@ def _converted(convert: Callable[[], Any], name: str) -> Any:
         raise
     except Exception:
         pass
-    # Raised out here: the other error quotes the value that could not be converted.
+    # Raised here, outside the handler: the original error quotes the value that could not be converted.
     raise InvalidColumn(
-        f"column {name!r} of the frame holds values of more than one type, or of one that has no text. "
-        "Nothing was counted. Convert it to text, to numbers or to a category first."
+        f"column {name!r} of the frame has values of more than one type, or of a type without text. Nothing "
+        "was counted. Convert the column to text, to numbers or to a category first."
     )

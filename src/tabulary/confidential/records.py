@@ -1,4 +1,4 @@
-"""The records: read once, encoded, counted as often as there are margins to count."""
+"""The records: read once, encoded, and counted for any number of margins."""
 
 import weakref
 from collections.abc import Iterable, Mapping
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
     import pyspark.sql
 
 Codings = Mapping[str, Coding]
-"""How attributes are read, by name; one that is not named is read from the column of its own name."""
+"""How attributes are read, by name; any other attribute is read from the column with its own name."""
 
 
 # Cells of a table are numbered in 32 bits.
 _LARGEST_TABLE = (1 << 32) - 1
 
-# The engine that counts files in DuckDB, without holding them.
+# The engine that counts files in DuckDB and keeps no records.
 _DUCKDB = "duckdb"
 
 
 class Closable(Protocol):
-    """What holds records, here or elsewhere."""
+    """An object that contains records, here or elsewhere."""
 
     def close(self) -> None:
-        """Let go of them."""
+        """Release them."""
         ...
 
 
 class HeldRecords:
-    """Records that something else holds: a store here, an engine anywhere.
+    """Records that another object contains: a store here, or an engine anywhere.
 
-    `close`, the end of a `with`, the garbage collector and the end of the process each let go of them. They cannot
-    be copied or pickled, and formatting them shows no more than `repr`.
+    `close`, the end of a `with`, the garbage collector and the end of the process each release them. They cannot be
+    copied or pickled, and formatting them shows no more than `repr`.
     """
 
     def __init__(self, held: Closable) -> None:
@@ -73,15 +73,15 @@ class HeldRecords:
 
 
 class Records(HeldRecords):
-    """Confidential records, one a person, with the attributes of a domain and nothing else.
+    """Confidential records, one per person, with the attributes of a domain and nothing else.
 
-    Columns outside the domain are never read. What it prints is the domain, not even the number of records:
-    that is confidential where neighbours differ by one record. It cannot be copied or pickled. Encoded
-    records above 256 MiB lie in a temporary file without a name; `close`, the end of a `with`, the garbage
-    collector and the end of the process each let go of it.
+    Columns outside the domain are never read. The printed form shows the domain, and not even the number of
+    records: that number is confidential if neighbours differ by one record. Records cannot be copied or pickled.
+    Encoded records above 256 MiB are in an unnamed temporary file; `close`, the end of a `with`, the garbage
+    collector and the end of the process each delete it.
 
-    With `weights` a record counts as much as its survey weight says, up to a public maximum, and a tally holds
-    sums of weights in whole units.
+    With `weights` a record counts as much as its survey weight, up to a public maximum, and a tally has sums of
+    weights in whole units.
 
     >>> import pyarrow
     >>> domain = Domain({"sex": ["F", "M"]})
@@ -110,12 +110,12 @@ class Records(HeldRecords):
         weights: Weights | None = None,
         engine: str = CompiledEngine.name,
     ) -> Self:
-        """Return the records of a CSV or Parquet file, of a folder of them, or of a glob.
+        """Return the records of a CSV or Parquet file, of a folder of such files, or of a glob.
 
-        The name says the format: .csv, .csv.gz or .parquet. The engine "compiled" reads the files now and holds the
-        records encoded, so that they are counted again and again at a few nanoseconds each. "duckdb" holds nothing:
-        every tally reads the files anew and counts in DuckDB, which suits one tally of files that are larger than
-        memory and disk allow; what is wrong with the records is found when they are counted.
+        The name gives the format: .csv, .csv.gz or .parquet. The engine "compiled" reads the files now and keeps
+        the records encoded, so that each later count takes a few nanoseconds per record. The engine "duckdb" keeps
+        nothing: every tally reads the files again and counts in DuckDB. This suits one tally of files that are
+        larger than memory and disk; faults of the records are then found when they are counted.
         """
         kind, paths = files.find_files(path)
         return cls(_engine(DuckDBReader.of_files(kind, paths), domain, codings, weights, engine))
@@ -135,7 +135,7 @@ class Records(HeldRecords):
         Every field is text, so 01 and 1 are different values. An empty field is an unknown value.
         """
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-            raise InvalidArgument(f"a delimiter is one character such as ',' or ';', not {delimiter!r}.")
+            raise InvalidArgument(f"a delimiter must be one character such as ',' or ';', not {delimiter!r}.")
         kind, paths = files.find_files(path, files.CSV)
         return cls(_engine(DuckDBReader.of_files(kind, paths, delimiter=delimiter), domain, codings, weights))
 
@@ -168,7 +168,7 @@ class Records(HeldRecords):
         *,
         weights: Weights | None = None,
     ) -> Self:
-        """Return the records of a pandas frame, one a row."""
+        """Return the records of a pandas frame, one per row."""
         try:
             import pandas
         except ImportError:
@@ -176,7 +176,7 @@ class Records(HeldRecords):
                 "pandas is not installed. Install it: pip install 'tabulary[frames]'."
             ) from None
         if not isinstance(frame, pandas.DataFrame):
-            raise UnreadableSource(f"from_pandas reads a pandas DataFrame, not {type(frame).__name__}.")
+            raise UnreadableSource(f"from_pandas needs a pandas DataFrame, not a {type(frame).__name__}.")
         wanted = _columns(resolve_all(domain, codings), weights)
         check_columns(list(frame.columns), wanted, "the pandas frame")
         table = pandas_table(frame, wanted)
@@ -191,7 +191,7 @@ class Records(HeldRecords):
         *,
         weights: Weights | None = None,
     ) -> Self:
-        """Return the records of a polars frame, one a row."""
+        """Return the records of a polars frame, one per row."""
         try:
             import polars
         except ImportError:
@@ -199,7 +199,7 @@ class Records(HeldRecords):
                 "polars is not installed. Install it: pip install 'tabulary[frames]'."
             ) from None
         if not isinstance(frame, polars.DataFrame):
-            raise UnreadableSource(f"from_polars reads a polars DataFrame, not {type(frame).__name__}.")
+            raise UnreadableSource(f"from_polars needs a polars DataFrame, not a {type(frame).__name__}.")
         wanted = _columns(resolve_all(domain, codings), weights)
         check_columns(frame.columns, wanted, "the polars frame")
         table = polars_table(frame, wanted)
@@ -215,12 +215,12 @@ class Records(HeldRecords):
         *,
         weights: Weights | None = None,
     ) -> Self:
-        """Return the records of a table or view, counted where they are: only counts come over the wire.
+        """Return the records of a table or view, counted where they are: only counts leave the database.
 
         `url` is postgresql://user:password@host:port/database, duckdb:///people.duckdb, sqlite:///people.sqlite,
-        another that Ibis knows, or spark://host:port of a Spark master; `table` may name a schema,
-        as in "census.people". Each tally sees one state of the table, and two tallies may see two. What is wrong with
-        the records is found when they are counted.
+        another address that Ibis knows, or spark://host:port of a Spark master; `table` may include a schema, as in
+        "census.people". Each tally sees one state of the table; two tallies may see different states. Faults of the
+        records are found when they are counted.
         """
         check_weights(weights)
         if url.startswith("spark://"):
@@ -240,10 +240,10 @@ class Records(HeldRecords):
         *,
         weights: Weights | None = None,
     ) -> Self:
-        """Return the records of a Spark frame, one a row, counted on the cluster in one pass a tally.
+        """Return the records of a Spark frame, one per row; each tally is one pass on the cluster.
 
-        The executors' Python needs the same version of Tabulary. What is wrong with the records is found when they
-        are counted.
+        The executors' Python needs the same version of Tabulary. Faults of the records are found when they are
+        counted.
         """
         check_weights(weights)
         from tabulary.confidential.engines.spark.engine import SparkEngine
@@ -257,12 +257,12 @@ class Records(HeldRecords):
 
     @property
     def weights(self) -> Weights | None:
-        """The survey weights; None where every record counts one."""
+        """The survey weights; None if every record counts one."""
         return self._engine.weights
 
     @property
     def drops(self) -> tuple[str, ...]:
-        """The attributes for which a record with an unknown value is left out: public, as their codings are."""
+        """The attributes for which a record with an unknown value is left out: public, like their codings."""
         return self._engine.drops
 
     @property
@@ -279,8 +279,8 @@ class Records(HeldRecords):
     ) -> Tally:
         """Return the exact counts of some margins, or the exact sums of the weights in units. Confidential.
 
-        `progress` is called about twice a second with what is done, how many hundredths of it, and 100. The
-        first tally after an install compiles the counting code, which takes a few seconds.
+        `progress` is called about twice a second with the name of the work, the hundredths that are done, and 100.
+        The first tally after an installation compiles the counting code, which takes a few seconds.
         """
         wanted = margins_of(self.domain, margins)
         for margin in wanted:
@@ -289,10 +289,10 @@ class Records(HeldRecords):
         return Tally(self.domain, counts, weights=self.weights, drops=self.drops)
 
     def fingerprint(self, key: bytes) -> str:
-        """Return 32 digits that name these records under a secret key, in whatever order they stand.
+        """Return 32 digits that identify these records under a secret key, independent of their order.
 
-        It changes with every record that is added, removed or changed, with the domain and with the weights; without
-        the key it tells nothing else (`confidential.fingerprint`).
+        They change with every record that is added, removed or changed, with the domain and with the weights;
+        without the key they show nothing else (`confidential.fingerprint`).
         """
         return self._engine.fingerprint(key)
 
@@ -317,7 +317,7 @@ def _engine(
         check_weights(weights)
         return DatabaseEngine.of_reader(reader, domain, codings, weights=weights)
     raise InvalidArgument(
-        f"files are counted by the engine 'compiled' or 'duckdb', not {engine!r}. Nothing was read."
+        f"files are counted by the engine 'compiled' or 'duckdb', not by {engine!r}. Nothing was read."
     )
 
 

@@ -1,4 +1,4 @@
-"""Where records are, as a plan file says it: in files, or in a table of a database or of a Spark cluster."""
+"""The place of the records, as a plan file gives it: files, or a table of a database or of a Spark cluster."""
 
 import os
 import re
@@ -17,11 +17,11 @@ from tabulary.core.urls import scheme_of, shown
 from tabulary.errors import InvalidAddress, listed
 
 FILE_ENGINES = (CompiledEngine.name, "duckdb")
-"""What can count files. An address has an engine of its own."""
+"""The engines that can count files. An address has its own engine."""
 
 _SPARK = "spark"
 
-# Databases that are a file: three slashes before its path, four where that is the whole one.
+# Databases in a file: three slashes before a relative path, four before an absolute one.
 _IN_FILES = ("duckdb", "sqlite")
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -31,13 +31,13 @@ UNREAD = "Nothing was read."
 
 @dataclass(frozen=True, repr=False)
 class Source:
-    """Where records are, and what counts them there. Nothing is opened, and nobody asked, before `open`.
+    """The place of the records and the engine that counts them. Nothing is opened or asked before `open`.
 
-    `place` is the path of a file, a folder or a glob; or the address of a database or a Spark master, which needs the
-    name of a `table`. `engine` says what counts files: "compiled" unless told.
+    `place` is the path of a file, a folder or a glob; or the address of a database or a Spark master, which needs
+    the name of a `table`. `engine` names the engine that counts files; the default is "compiled".
 
-    `${NAME}` in an address stands for a variable of the environment, so that no password stands in a plan file. It is
-    replaced when the source is opened. What the source prints has neither user nor password nor options.
+    `${NAME}` in an address means a variable of the environment, so that a plan file contains no password. It is
+    replaced when the source is opened. The printed form of the source has no user, no password and no options.
 
     >>> Source("postgresql://reader:${CENSUS_PASSWORD}@db/census", "public.people")
     <Source postgresql://db/census, table 'public.people'>
@@ -51,7 +51,7 @@ class Source:
 
     @classmethod
     def read(cls, folder: Path, source: str, table: str | None = None, engine: str | None = None) -> "Source":
-        """Return what a file in `folder` means by these words; a path, also that of a database, is relative to it."""
+        """Return the source that a file in `folder` names; paths, also of databases, are relative to the folder."""
         scheme = scheme_of(source)
         if scheme is None:
             return cls(folder / source, table, engine)
@@ -93,25 +93,23 @@ class Source:
     def _check_files(self) -> None:
         if self.table is not None:
             raise InvalidAddress(
-                f"a `table` is named beside an address such as postgresql://host/database, and {self.shown!r} is a "
+                f"a `table` needs an address such as postgresql://host/database, but {self.shown!r} is a "
                 f"path. {UNREAD} Leave `table` out, or give the address as `source`."
             )
         if self.engine is not None and self.engine not in FILE_ENGINES:
             raise InvalidAddress(
-                f"files are counted by the engine {listed(FILE_ENGINES)}, not {self.engine!r}. {UNREAD}"
+                f"files are counted by the engine {listed(FILE_ENGINES)}, not by {self.engine!r}. {UNREAD}"
             )
 
     def _check_address(self, address: str) -> None:
         scheme = scheme_of(address)
         if scheme is None or "://" not in address:
-            raise InvalidAddress(
-                f"an address is written with its scheme, as in postgresql://host/database. {UNREAD}"
-            )
+            raise InvalidAddress(f"an address needs its scheme, as in postgresql://host/database. {UNREAD}")
         known = _schemes()
         if known and scheme not in known:
             raise InvalidAddress(
                 f"no engine counts records at {scheme}://. {UNREAD} An address begins with one of "
-                f"{', '.join(sorted(known))}; fetch files from elsewhere, and name their path."
+                f"{', '.join(sorted(known))}; download files from other places, and name their path."
             )
         if not self.table:
             raise InvalidAddress(
@@ -129,21 +127,22 @@ class Source:
 
 
 def _schemes() -> set[str]:
-    """Return the schemes that an engine is there for; none where Ibis is missing, and nobody can tell yet."""
+    """Return the schemes that have an engine; none if Ibis is missing, because then nobody knows yet."""
     databases = {backend.name for backend in entry_points(group="ibis.backends")}
     return databases | {"postgresql", _SPARK} if databases else set()
 
 
 def _filled(address: str) -> str:
-    """Return an address with the variables that it names; the values are never told.
+    """Return an address with the values of its variables; the values are never printed.
 
-    A value before the last @ is a user's name or a password, as it is: what must not stand in an address is escaped.
+    A value before the last @ is a user name or a password and is used exactly: characters with a meaning in an
+    address are escaped.
     """
     missing = [name for name in _VARIABLE.findall(address) if name not in os.environ]
     if missing:
         raise InvalidAddress(
-            f"the address {shown(address)} names {listed(missing)}, which the environment does not hold. Nothing was "
-            "counted, nothing was spent. Set it, and try again."
+            f"the address {shown(address)} names {listed(missing)}, but the environment has no such "
+            "variable. Nothing was counted, nothing was spent. Set it, and try again."
         )
     who, at, where = address.rpartition("@")
     user = _VARIABLE.sub(lambda found: quote(os.environ[found[1]], safe=""), who)

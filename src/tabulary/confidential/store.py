@@ -1,7 +1,7 @@
-"""Encoded records: small integers in chunks, in memory or, when they are many, in a file without a name.
+"""Encoded records: small integers in chunks, in memory or, if there are many, in an unnamed file.
 
-A chunk is 65,536 records, column by column, so that a chunk of twenty columns (1.3 MB) stays near the core
-while every margin is counted from it, and so that records can be appended without knowing how many will come.
+A chunk has 65,536 records, column by column. So a chunk of twenty columns (1.3 MB) stays in cache while every
+margin is counted from it, and records can be added without knowing how many will come.
 """
 
 import mmap
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tabulary.errors import UnreadableSource
 
 CHUNK_ROWS = 1 << 16
-"""How many records a chunk holds; the last one may be shorter."""
+"""The number of records per chunk; the last chunk may be shorter."""
 
 MEMORY_BYTES = 256 * 1024 * 1024
 """Above this many bytes of encoded records, they are kept in a file: 13 million records of twenty columns."""
@@ -31,7 +31,7 @@ _TYPES: tuple[np.dtype[np.unsignedinteger[Any]], ...] = (
 
 
 def code_type(levels: int) -> np.dtype[np.unsignedinteger[Any]]:
-    """Return the smallest type that holds the codes of `levels` levels, and one code more for none of them.
+    """Return the smallest type for the codes of `levels` levels, and one more code for "not a level".
 
     >>> [str(code_type(n)) for n in (2, 255, 256, 70_000)]
     ['uint8', 'uint8', 'uint16', 'uint32']
@@ -40,7 +40,7 @@ def code_type(levels: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 class Layout:
-    """Where the columns of a chunk lie: those of one, of two and of four bytes a record, each as a matrix."""
+    """The layout of a chunk: the columns with one, two and four bytes per record, each group as a matrix."""
 
     def __init__(self, levels: Sequence[int]) -> None:
         types = [_TYPES.index(code_type(n)) for n in levels]
@@ -56,10 +56,10 @@ class Layout:
         return found
 
     def matrices(self, chunk: NDArray[np.uint8]) -> tuple[Codes, Codes, Codes]:
-        """Return the three matrices of a chunk, one row a column, without copying."""
+        """Return the three matrices of a chunk, one row per column, without copying."""
         found = []
         at = 0
-        # The wider first, so that each begins at a multiple of its own width.
+        # The wider columns first, so that each begins at a multiple of its own width.
         for width, kind in reversed(list(zip(self._widths, _TYPES, strict=True))):
             size = width * kind.itemsize * CHUNK_ROWS
             found.append(chunk[at : at + size].view(kind).reshape(width, CHUNK_ROWS))
@@ -71,11 +71,10 @@ class Layout:
 class Store:
     """Chunks of encoded records, appended once and then read many times.
 
-    With a `largest_weight`, each record has one column more, the last: its weight, a whole number up to that.
+    With a `largest_weight`, each record has one more column, the last: its weight, a whole number up to that.
 
-    Confidential. The file has no name: where the system can, it never has one, elsewhere it loses it as soon
-    as it is made. No other process can open it, and nothing is left of it when this process ends, however
-    it ends.
+    Confidential. The file has no name: if the system allows, it never has one; otherwise the name is deleted
+    immediately. No other process can open it, and the file disappears when this process ends, in any way.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class Store:
         self._closed = False
 
     def append(self, columns: Sequence[Codes]) -> None:
-        """Add records, given as one array of codes an attribute, and one of weights if they have any."""
+        """Add records: one array of codes per attribute and, if there are weights, one array of weights."""
         rows = len(columns[0]) if columns else 0
         taken = 0
         while taken < rows:
@@ -109,7 +108,7 @@ class Store:
         self.rows += rows
 
     def finish(self) -> None:
-        """Put the last chunk away; from here on the records are only read."""
+        """Store the last chunk; from now on the records are only read."""
         if self._filled:
             self._put_away()
         self._open = np.zeros(0, dtype=np.uint8)
@@ -119,7 +118,7 @@ class Store:
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return -(-self.rows // CHUNK_ROWS)
 
     @property
@@ -128,7 +127,7 @@ class Store:
         return self._file is not None
 
     def read(self) -> Iterator[tuple[int, tuple[Codes, Codes, Codes]]]:
-        """Yield each chunk: how many records it holds, and its matrices."""
+        """Yield each chunk: the number of its records, and its matrices."""
         if self._closed:
             raise UnreadableSource("these records were closed. Open them again to count them.")
         size = self.layout.chunk_bytes
@@ -139,7 +138,8 @@ class Store:
             else:
                 chunk = np.frombuffer(self._map, dtype=np.uint8, count=size, offset=number * size)
                 yield rows, self.layout.matrices(chunk)
-                # The pages were needed once; given back, the process never grows to the size of the file.
+                # The pages were needed once. Giving them back keeps the process from growing to the size of the
+                # file.
                 if hasattr(mmap, "MADV_DONTNEED"):
                     self._map.madvise(mmap.MADV_DONTNEED, number * size, size)
 
@@ -148,7 +148,7 @@ class Store:
         self._closed = True
         self._chunks.clear()
         self._open = np.zeros(0, dtype=np.uint8)
-        # A reader that is still at work keeps its own hold on the map; the memory goes with the last of them.
+        # A reader that is still at work keeps its own reference to the map; the last reader frees the memory.
         self._map = None
         if self._file is not None:
             self._file.close()
@@ -181,6 +181,6 @@ class Store:
         if full:
             self.close()
             raise UnreadableSource(
-                f"the encoded records do not fit the temporary folder {tempfile.gettempdir()!r}. Nothing was "
-                "counted. Make room, or point TMPDIR at a folder with more."
+                f"the encoded records do not fit in the temporary folder {tempfile.gettempdir()!r}. Nothing "
+                "was counted. Free some space, or set TMPDIR to a folder with more."
             )

@@ -1,4 +1,4 @@
-"""The tally: exact counts, for mechanisms and nobody else."""
+"""The tally: exact counts, only for mechanisms."""
 
 from collections.abc import Iterable, Mapping
 from typing import NoReturn, SupportsIndex
@@ -13,15 +13,15 @@ from tabulary.core.table import Table
 from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidTable, InvalidWorkload
 
-# A float holds every whole number up to here, so below it a whole float is a count and not a rounding of one.
+# A float is exact for every whole number up to this, so below it a whole float is a count and not a rounded one.
 _LAST_EXACT = 2.0**53
 
 
 class Tally:
     """Exact counts on some margins of a domain, or exact sums of weights in their unit. Confidential.
 
-    What it prints is its shape, never a count. It cannot be copied, pickled, iterated or turned into an array
-    by accident: `exact` is the one way in.
+    The printed form shows the shape, never a count. A tally cannot be copied, pickled, iterated or turned into an
+    array by accident: `exact` is the only access.
 
     >>> table = Table(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), [[1, 2], [3, 4]])
     >>> tally = Tally.from_table(table, [["sex"], ["sex", "job"]])
@@ -66,11 +66,11 @@ class Tally:
         if counts.dtype.kind == "f":
             whole = bool(np.all(counts == np.floor(counts)) and np.all(np.abs(counts) <= _LAST_EXACT))
             if not whole:
-                raise InvalidTable("the table is not one of counts: a cell is not a whole number.")
+                raise InvalidTable("the table does not contain counts: a cell is not a whole number.")
         if np.any(counts < 0):
-            raise InvalidTable("the table is not one of counts: a cell is negative.")
+            raise InvalidTable("the table does not contain counts: a cell is negative.")
         if counts.sum(dtype=np.float64) >= float(np.iinfo(np.int64).max):
-            raise InvalidTable("the table is not one of counts: its total does not fit 64 bits.")
+            raise InvalidTable("the table does not contain counts: its total does not fit in 64 bits.")
         exact = counts.astype(np.int64)
         held: dict[Margin, NDArray[np.int64]] = {}
         for margin in wanted:
@@ -85,7 +85,7 @@ class Tally:
 
     @property
     def weights(self) -> Weights | None:
-        """The weights that were summed; None where every record counts one, and has a sensitivity of one."""
+        """The weights that were summed; None if every record counts one, with a sensitivity of one."""
         return self._weights
 
     @property
@@ -95,7 +95,7 @@ class Tally:
 
     @property
     def margins(self) -> tuple[Margin, ...]:
-        """The margins that were counted, in the order of asking."""
+        """The margins that were counted, in the order of the request."""
         return tuple(self._counts)
 
     @property
@@ -111,8 +111,8 @@ class Tally:
         named = self._domain.margin(margin)
         if named not in self._counts:
             raise InvalidWorkload(
-                f"the margin {show_margin(named)} was not counted. "
-                f"Counted were {''.join(map(show_margin, self.margins[:12])) or 'none'}."
+                f"the margin {show_margin(named)} was not counted. The counted margins are "
+                f"{''.join(map(show_margin, self.margins[:12])) or 'none'}."
             )
         return self._counts[named]
 

@@ -50,7 +50,7 @@ class TallyCache:
 
     @property
     def weights(self) -> Weights | None:
-        """The weights that are summed; None where every record counts one, and has a sensitivity of one."""
+        """The weights that are summed; None if every record counts one, with a sensitivity of one."""
         return self._records.weights
 
     @property
@@ -86,7 +86,7 @@ class TallyCache:
                 self._held.put(margin, self._tally(margin, tally.exact(margin)))
 
     def close(self) -> None:
-        """Forget the counts; the records are closed by whoever opened them."""
+        """Forget the counts; the caller who opened the records closes them."""
         self._held.clear()
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class TallyCache:
         raise TypeError("a TallyCache is confidential: it cannot be pickled or copied.")
 
     def _made(self, margin: Margin) -> Tally:
-        """Return the counts, summed from the smallest table that is held and contains them, or counted."""
+        """Return the counts, summed from the smallest cached table that contains them, or counted."""
         own = set(margin)
         larger = [(other, tally) for other, tally in self._held.held().items() if own <= set(other)]
         if not larger:

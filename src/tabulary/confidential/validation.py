@@ -1,4 +1,4 @@
-"""Which records are counted: what unknown values mean, and why a whole source is refused."""
+"""Which records are counted: what unknown values mean, and when a whole source is refused."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,17 +14,17 @@ from tabulary.core.domain import Assignment, Domain, Margin
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.errors import ImpossibleRecord, InvalidColumn, UnknownLevel, listed
 
-# Sums of weights stay below this, so that neither they nor the noise that is added to them leave 64 bits.
-_LARGEST_SUM = 1 << 62
+# Sums of weights stay below this, so that they fit in 64 bits with the noise that is added to them.
+LARGEST_SUM = 1 << 62
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What was found in some records of a source; `|` joins what was found in two parts of it. Confidential.
+class RecordFaults:
+    """What was found in some records of a source; `|` joins the findings of two parts of it. Confidential.
 
-    `refused` are the places of the recodings that refuse an unknown value and met one, `impossible` those of the
-    structural zeros in which a record stands; `absent`, `negative` and `clipped` speak of weights. `admitted` is how
-    many records are to be counted.
+    `refused` are the positions of the recodings that refuse unknown values and met one; `impossible` are the
+    positions of the structural zeros that have a record; `absent`, `negative` and `clipped` are about weights.
+    `admitted` is the number of records to count.
     """
 
     admitted: int = 0
@@ -34,8 +34,8 @@ class Findings:
     negative: bool = False
     clipped: bool = False
 
-    def __or__(self, other: "Findings") -> "Findings":
-        return Findings(
+    def __or__(self, other: "RecordFaults") -> "RecordFaults":
+        return RecordFaults(
             admitted=self.admitted + other.admitted,
             refused=self.refused | other.refused,
             impossible=self.impossible | other.impossible,
@@ -45,9 +45,9 @@ class Findings:
         )
 
     def check(self, domain: Domain, recodings: Sequence[Recoding], weights: Weights | None) -> None:
-        """Refuse the whole source if something in it must not be; the message is made of public things only.
+        """Refuse the whole source if it contains something invalid; the message contains only public things.
 
-        A source without a record is counted like any other: it and one of a single record may be neighbours.
+        An empty source is counted like any other: it may be a neighbour of a source with one record.
         """
         if self.refused:
             raise UnknownLevel(_unknown_message([recodings[place] for place in sorted(self.refused)]))
@@ -56,48 +56,47 @@ class Findings:
         if self.impossible:
             zeros = [domain.structural_zeros[place] for place in sorted(self.impossible)]
             raise ImpossibleRecord(
-                f"at least one record stands in a cell that the domain declares impossible: "
-                f"{'; '.join(map(_show, zeros[:6]))}{'; and more' if len(zeros) > 6 else ''}. "
-                "Nothing was counted. Correct the records, or take the structural zero out of the domain."
+                "at least one record is in a cell that the domain declares impossible: "
+                f"{'; '.join(map(_show, zeros[:6]))}{'; and more' if len(zeros) > 6 else ''}. Nothing was "
+                "counted. Correct the records, or remove the structural zero from the domain."
             )
 
     def _check_weights(self, weights: Weights) -> None:
-        found = ["missing or no finite number"] * self.absent + ["negative"] * self.negative
+        found = ["missing or not a finite number"] * self.absent + ["negative"] * self.negative
         if found:
             raise InvalidColumn(
-                f"column {weights.column!r} holds a weight that is {', and one that is '.join(found)}, in at "
+                f"column {weights.column!r} has a weight that is {', and one that is '.join(found)}, in at "
                 "least one record. Nothing was counted. Correct the weights, or leave those records out."
             )
-        if self.admitted * weights.sensitivity >= _LARGEST_SUM:
+        if self.admitted * weights.sensitivity >= LARGEST_SUM:
             raise InvalidColumn(
-                f"the sums of the weights {weights.column!r} may not fit 64 bits: there are too many records "
-                "for so small a unit. Nothing was counted. Choose a larger unit."
+                f"the sums of the weights {weights.column!r} may not fit in 64 bits: there are too many "
+                "records for such a small unit. Nothing was counted. Choose a larger unit."
             )
 
 
-class Admission:
-    """Looks at the records of a source, or of a part of it, batch by batch, and keeps what it found.
+class Validation:
+    """Validates the records of a source, or of a part of it, batch by batch, and keeps the findings.
 
-    An unknown value in a column that refuses them is an error even in a record that another column drops. Nothing is
-    refused before the source has been read to its end, so that the error names every column in question.
+    An unknown value in a column that refuses them is an error even in a record that another column drops. The
+    source is read to its end before it is refused, so that the error names every column in question.
 
-    Weights that are no finite numbers, or are negative, are refused in every record; those above the maximum are
-    clipped.
+    Weights that are negative or not finite are refused in every record; weights above the maximum are clipped.
     """
 
     def __init__(self, domain: Domain, recodings: Sequence[Recoding], weights: Weights | None = None) -> None:
         self._domain = domain
         self._recodings = recodings
         self._weights = weights
-        self.found = Findings()
+        self.found = RecordFaults()
 
     def admit(self, batch: Batch) -> list[Codes] | None:
-        """Return the codes of the records that are counted, and their weights in units last if there are any.
+        """Return the codes of the records that are counted and, last, their weights in units if there are any.
 
-        None once the source is going to be refused: then nothing more needs to be counted.
+        None as soon as the source will be refused: then no more counting is needed.
         """
         columns, kept, refused = self._levels(batch)
-        now = Findings(refused=refused)
+        now = RecordFaults(refused=refused)
         if self._weights is not None:
             now = replace(now, absent=bool(np.isnan(batch[-1]).any()), negative=bool((batch[-1] < 0).any()))
         self.found |= now
@@ -105,7 +104,7 @@ class Admission:
             return None
         if kept is not None:
             columns = [codes[kept] for codes in columns]
-        now = Findings(admitted=len(columns[0]), impossible=_impossible(self._domain, columns))
+        now = RecordFaults(admitted=len(columns[0]), impossible=_impossible(self._domain, columns))
         if self._weights is not None:
             units, clipped = in_units(self._weights, batch[-1] if kept is None else batch[-1][kept])
             columns.append(units)
@@ -114,11 +113,11 @@ class Admission:
         return None if self.found.impossible else columns
 
     def _levels(self, batch: Batch) -> tuple[list[Codes], NDArray[np.bool_] | None, frozenset[int]]:
-        """Return the codes of levels, which records have one in every column, and which columns refuse the source."""
+        """Return the codes, which records have a level in every column, and which columns refuse the source."""
         refused: set[int] = set()
         columns: list[Codes] = []
         kept: NDArray[np.bool_] | None = None
-        # Not strict: where there are weights, they come last.
+        # Not strict: the weights, if any, come last.
         for place, (recoding, codes) in enumerate(zip(self._recodings, batch, strict=False)):
             unknown = codes == recoding.unknown
             known = codes
@@ -134,17 +133,17 @@ class Admission:
 
 
 def clipping_warning(weights: Weights) -> str:
-    """Return what is said where weights were clipped: made of public things only."""
+    """Return the warning about clipped weights; it contains only public things."""
     return (
-        f"column {weights.column!r} holds weights above the public maximum "
-        f"{show_fraction(weights.maximum)}. They count as the maximum, so weighted tables are too low "
-        "where they stand. For the custodian only: that this is said depends on the records. A larger "
-        "maximum clips less and needs more noise; choose it without looking at the weights."
+        f"column {weights.column!r} has weights above the public maximum {show_fraction(weights.maximum)}. "
+        "They count as the maximum, so weighted tables are too low in those cells. This message is for the "
+        "custodian only, because it depends on the records. A larger maximum clips less and needs more "
+        "noise; choose it without looking at the weights."
     )
 
 
 def zeros_at(domain: Domain, attributes: Margin, cells: NDArray[np.int64]) -> frozenset[int]:
-    """Return the places of the structural zeros that hold one of the cells, which are numbered as in the flat margin.
+    """Return the positions of the structural zeros that contain one of the cells, numbered as in the flat margin.
 
     >>> domain = Domain({"age": ["0-14", "15+"], "job": ["none", "paid"]}, [{"age": "0-14", "job": "paid"}])
     >>> zeros_at(domain, ("age", "job"), np.array([1]))
@@ -164,7 +163,7 @@ def zeros_at(domain: Domain, attributes: Margin, cells: NDArray[np.int64]) -> fr
 
 
 def _impossible(domain: Domain, columns: Sequence[Codes]) -> frozenset[int]:
-    """Return the places of the structural zeros in which a record stands."""
+    """Return the positions of the structural zeros that have a record."""
     found: frozenset[int] = frozenset()
     for attributes, mask in domain.zero_blocks:
         index = np.zeros(len(columns[0]), dtype=np.int64)

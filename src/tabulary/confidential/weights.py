@@ -1,4 +1,4 @@
-"""Survey weights: what one record counts, in whole units and never above a public maximum."""
+"""Survey weights: how much one record counts, in whole units and up to a public maximum."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,11 +11,11 @@ from tabulary.errors import InvalidArgument, WeightedRecords
 
 _MAX_UNITS = 10**9
 
-# Weights beyond these bounds are slips of the pen, and would not survive as doubles.
+# Weights outside these bounds are typing errors, and would not be exact as doubles.
 _BOUND = Fraction(10) ** 100
 
-# The decimal form of a double, the division and the unit as a double are each good to a relative 2**-53: their
-# product is good to this, with room to spare.
+# The decimal form of a double, the division and the unit as a double each have a relative error of at most 2**-53;
+# their product has at most this error, with room to spare.
 _DOUBT = 2.0**-50
 
 
@@ -23,21 +23,21 @@ _DOUBT = 2.0**-50
 class Weights:
     """The column of survey weights, their public maximum, and the unit in which they are counted.
 
-    A weighted table sums weights where another counts records. One record more or less moves one cell of it
-    by at most the maximal weight w (Rinott, O'Keefe, Shlomo & Skinner 2018, section 8), here by at most
-    `sensitivity` = w / unit whole units: integers are measured, so integers are summed. A weight is taken as
-    the shortest decimal number that its double stands for, clipped at the maximum, and rounded to the
-    nearest unit, a tie to the even one. The maximum is a whole number of units, so rounding cannot exceed it.
+    A weighted table sums weights instead of counting records. One record more or less changes one cell by at most
+    the maximal weight w (Rinott, O'Keefe, Shlomo & Skinner 2018, section 8), here by at most `sensitivity` = w /
+    unit whole units: integers are measured, so integers are summed. A weight is read as the shortest decimal number
+    of its double, clipped at the maximum, and rounded to the nearest unit, a tie to the even one. The maximum is a
+    whole number of units, so rounding cannot exceed it.
 
-    All three are public, and chosen without looking at the weights: the largest weight in the data is
-    a value from one record. The unit has no default, since only who knows how the weights were written
-    knows how fine it must be: 1/100 keeps two decimals as they are. Rounding moves a sum by at most half a
-    unit a record, and a weight of less than half a unit counts nothing; a finer unit costs memory, never
-    privacy, since noise grows with the maximum and not with the unit. Clipping biases sums downward.
+    All three are public and must be chosen without looking at the weights: the largest weight in the data is a
+    value of one record. The unit has no default, because only a person who knows how the weights were written knows
+    how fine it must be: 1/100 keeps two decimals. Rounding changes a sum by at most half a unit per record, and a
+    weight of less than half a unit counts nothing. A finer unit costs memory but no privacy, because noise grows
+    with the maximum and not with the unit. Clipping biases sums downward.
 
-    What is promised holds where a record brings its weight along, as a design weight does. A weight that was
-    calibrated to totals of the same sample depends on the other records, and one of them more or less would
-    move the weights of all: then this sensitivity is not the whole one.
+    The promise holds if a record brings its own weight, as a design weight does. A weight that was calibrated to
+    totals of the same sample depends on the other records: one record more or less would change the weights of all.
+    Then the true sensitivity is larger than this one.
 
     >>> weights = Weights("w", 50, unit="1/100")
     >>> weights.sensitivity
@@ -52,7 +52,7 @@ class Weights:
 
     def __init__(self, column: str, maximum: object, *, unit: object) -> None:
         if not isinstance(column, str) or not column:
-            raise InvalidArgument(f"the column of the weights is named by text, not {column!r}.")
+            raise InvalidArgument(f"the name of the column of weights must be text, not {column!r}.")
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "maximum", _positive(maximum, "the maximum weight"))
         object.__setattr__(self, "unit", _positive(unit, "the unit of the weights"))
@@ -60,9 +60,9 @@ class Weights:
         if units.denominator != 1:
             nearest = -(-units.numerator // units.denominator) * self.unit
             raise InvalidArgument(
-                f"the maximum weight {show_fraction(self.maximum)} is no whole number of units of "
-                f"{show_fraction(self.unit)}, in which weights are counted. Choose another unit, or a maximum of "
-                f"{show_fraction(nearest)}."
+                f"the maximum weight {show_fraction(self.maximum)} is not a whole number of units of "
+                f"{show_fraction(self.unit)}, in which weights are counted. Choose another unit, or a "
+                f"maximum of {show_fraction(nearest)}."
             )
         if units > _MAX_UNITS:
             raise InvalidArgument(
@@ -72,7 +72,7 @@ class Weights:
 
     @property
     def sensitivity(self) -> int:
-        """How many units one record can add to one cell of a margin."""
+        """The largest number of units that one record can add to one cell of a margin."""
         return (self.maximum / self.unit).numerator
 
     def __str__(self) -> str:
@@ -80,10 +80,10 @@ class Weights:
 
 
 def check_weights(weights: object) -> None:
-    """Refuse what is given for survey weights and is none."""
+    """Refuse survey weights that are not `Weights`."""
     if weights is not None and not isinstance(weights, Weights):
         raise InvalidArgument(
-            "survey weights are given as Weights('w', maximum=50, unit='1/100'), not as "
+            "survey weights must be given as Weights('w', maximum=50, unit='1/100'), not as a "
             f"{type(weights).__name__}. Nothing was read."
         )
 
@@ -108,16 +108,16 @@ def refuse_weights(weights: Weights | None, *, use: str, state: str, remedy: str
 def in_units(weights: Weights, numbers: NDArray[np.float64]) -> tuple[NDArray[np.uint32], bool]:
     """Return weights in whole units, and whether one of them was clipped. Confidential.
 
-    Exactly min(round(number / unit), sensitivity) for finite numbers that are not negative, each taken as its
-    shortest decimal form. Doubles decide wherever they are sure; what lies close to a tie or to the maximum
-    is divided as fractions, each different number once.
+    Exactly min(round(number / unit), sensitivity) for finite numbers that are not negative, each read as its
+    shortest decimal form. Doubles decide if they are certain; a number close to a tie or to the maximum is divided
+    as a fraction, each different number once.
 
     >>> units, clipped = in_units(Weights("w", 2, unit="1/10"), np.array([0.25, 0.35, 1.0, 2.01]))
     >>> units.tolist(), clipped
     ([2, 4, 10, 20], True)
     """
     largest = weights.sensitivity
-    # What is far above the maximum is cut before it is divided, so that nothing overflows.
+    # Numbers far above the maximum are cut before the division, so that nothing overflows.
     quotients = np.minimum(numbers, 2 * float(weights.maximum)) / float(weights.unit)
     slack = _DOUBT * quotients
     units = np.rint(quotients)

@@ -9,9 +9,9 @@ from tabulary.infer.independence import independence
 from tabulary.infer.intervals import Interval, Intervals, interval, intervals
 from tabulary.infer.loglinear import loglinear
 from tabulary.infer.models import LogLinearModel
-from tabulary.infer.noise import CorrelatedNoise, IndependentNoise, noise_of
 from tabulary.infer.results import TestResult
 from tabulary.infer.search import ModelSearch, search
+from tabulary.infer.table_noise import CorrelatedNoise, IndependentNoise, noise_of
 
 __all__ = [
     "Association",

@@ -16,11 +16,10 @@ from tabulary.core.arrays import Floats
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable
 from tabulary.infer.intervals import Interval, Level, Selection, Target, check_interval, interval
-from tabulary.infer.noise import GivenNoise
 from tabulary.infer.ratios import PairLaw, ratio_interval
 from tabulary.infer.sums import shared_noise
+from tabulary.infer.table_noise import GivenNoise
 from tabulary.planning.accuracy import normal_quantile
-from tabulary.planning.contrast_errors import fourth_cumulant
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
 from tabulary.release.table import CONFIDENCE
@@ -260,7 +259,7 @@ class _NoisySquare:
         cells = [self.covariance.draws_of(unit) for unit in places]
         total = 0.0
         for group in zip(*cells, strict=True):
-            cumulant = group[0].copies * fourth_cumulant(group[0].noise)
+            cumulant = group[0].copies * group[0].noise.fourth_cumulant
             if cumulant:
                 weights = np.array([draws.weights for draws in group])
                 total += cumulant * float(np.sum(np.sum(weights * (form @ weights), axis=0) ** 2))

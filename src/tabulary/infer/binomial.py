@@ -13,9 +13,9 @@ import numpy as np
 
 from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidTable
-from tabulary.infer.laws import Shapes, reach_of
-from tabulary.infer.noise import CountLaw, IndependentNoise
-from tabulary.noise import Tabulated
+from tabulary.infer.count_likelihoods import CountLikelihoods, reach_of
+from tabulary.infer.table_noise import IndependentNoise
+from tabulary.noise import IntegerNoise
 
 _STEPS = 200
 _PRECISION = 1e-12
@@ -35,15 +35,15 @@ class OneCount:
         self.n = n
         self._noise = noise
         self._terms = int(noise.terms.reshape(-1)[0])
-        self._shapes = Shapes(noise)
+        self._likelihoods = CountLikelihoods(noise)
         self._counts = np.arange(n + 1)
         self._log_choices = _log_choices(n)
         # A law that is log-concave, cut at a minimum or not, has a likelihood with one peak and ordered ratios.
-        self._ordered = not self._terms or not isinstance(noise.law, CountLaw | Tabulated)
+        self._ordered = not self._terms or (isinstance(noise.law, IntegerNoise) and noise.law.log_concave)
 
     def statistic(self, x: int, p0: float) -> float:
         """Return 2 log(max L / L(p0))."""
-        chances = self._shapes.log_chances(x, self._terms, self._counts)
+        chances = self._likelihoods.log_chances(x, self._terms, self._counts)
         if not np.isfinite(chances).any():
             raise InvalidTable(
                 "the released count lies farther outside 0 to n than the stated noise reaches. One of the count, the "
@@ -86,7 +86,7 @@ class OneCount:
         limit = self.statistic(x, p0)
         found = 0.0
         for value in range(-reach[0], self.n + reach[1] + 1):
-            chances = self._shapes.log_chances(value, self._terms, self._counts)
+            chances = self._likelihoods.log_chances(value, self._terms, self._counts)
             null = self._at(chances, p0)[0]
             if null > -math.inf and 2 * (self._best(chances) - null) >= limit - _ALIKE * (1 + limit):
                 found += math.exp(null)

@@ -7,8 +7,8 @@ from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer.hypothesis import Hypothesis, NullFit
-from tabulary.infer.noise import IndependentNoise, NoiseLaw
 from tabulary.infer.results import TestResult
+from tabulary.infer.table_noise import IndependentNoise, TableNoise
 from tabulary.noise import Entropy, SystemEntropy
 
 
@@ -55,7 +55,7 @@ def bootstrap_test(
 
 
 def drawn_release(
-    noises: tuple[NoiseLaw, ...], means: Floats, entropy: Entropy
+    noises: tuple[TableNoise, ...], means: Floats, entropy: Entropy
 ) -> NDArray[np.int64] | Floats:
     """Return released counts of Poisson tables with these means, all tables in order."""
     from tabulary.reconstruct.shrink_simulation import normals_from

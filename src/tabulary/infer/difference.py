@@ -8,8 +8,8 @@ import numpy as np
 
 from tabulary.core.table import Table
 from tabulary.infer.intervals import Interval, Level, interval, selected_weights
-from tabulary.infer.noise import GivenNoise
 from tabulary.infer.sums import SumLaw, shared_noise
+from tabulary.infer.table_noise import GivenNoise
 from tabulary.release import ReleasedTable
 from tabulary.release.table import CONFIDENCE
 

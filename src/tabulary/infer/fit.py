@@ -13,9 +13,9 @@ from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, Hypothesis
 from tabulary.infer.multinomial import ManyCounts
-from tabulary.infer.noise import CorrelatedNoise, GivenNoise, IndependentNoise, law_given, whole_counts
 from tabulary.infer.reference import cell_moments, matched_tail
 from tabulary.infer.results import TestResult
+from tabulary.infer.table_noise import CorrelatedNoise, GivenNoise, IndependentNoise, law_given, whole_counts
 
 FitMethod = Literal["auto", "exact", "chi-squared"]
 

@@ -8,8 +8,8 @@ from tabulary.errors import InvalidTable
 from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.hypothesis import Hypothesis
 from tabulary.infer.independence import Method, check_method, naive_test, two_way_design
-from tabulary.infer.noise import GivenNoise, noise_of
 from tabulary.infer.results import TestResult
+from tabulary.infer.table_noise import GivenNoise, noise_of
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 

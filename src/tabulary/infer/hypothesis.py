@@ -10,11 +10,10 @@ from tabulary.core.arrays import Floats
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.likelihood import NoisyCells, fit_log_linear
 from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear
-from tabulary.infer.noise import CorrelatedNoise, CountLaw, IndependentNoise, NoiseLaw
 from tabulary.infer.reference import cell_moments, matched_tail, scaled_tail
 from tabulary.infer.results import TestResult
-from tabulary.noise import IntegerNoise, Tabulated
-from tabulary.planning.contrast_errors import fourth_cumulant
+from tabulary.infer.table_noise import CorrelatedNoise, IndependentNoise, TableNoise
+from tabulary.noise import IntegerNoise
 from tabulary.planning.covariance import CellCovariance, CountNoise
 
 Mask = NDArray[np.bool_]
@@ -53,7 +52,7 @@ class Hypothesis:
     cells are left out. Against it stands the saturated model, in which every cell has a mean of its own.
     """
 
-    noises: tuple[NoiseLaw, ...]
+    noises: tuple[TableNoise, ...]
     design: Floats
     possible: Mask
     offset: Floats | None = None
@@ -75,7 +74,7 @@ class Hypothesis:
         freedom, held = fit.degrees_of_freedom, fit.held
         p_value, reference = upper_tail(fit.statistic, freedom), ASYMPTOTIC
         if freedom and not self._independent:
-            variance = 2 * freedom + self._excess(fit)
+            variance = 2 * freedom + self.excess_variance(fit)
             p_value, reference = scaled_tail(fit.statistic, freedom, variance), MATCHED
         elif freedom and (moments := self._moments(fit)) is not None:
             p_value = matched_tail(fit.statistic, freedom, moments, self.design[held], fit.means[held])
@@ -135,7 +134,7 @@ class Hypothesis:
             begin = end
         return NoisyCells.joined(parts).at(self.possible)
 
-    def _excess(self, fit: NullFit) -> float:
+    def excess_variance(self, fit: NullFit) -> float:
         """Return by how much heavy tails raise the variance of the statistic of shared noise."""
         shape, sizes = self.possible, [int(np.prod(noise.shape)) for noise in self.noises]
         ends = np.cumsum(sizes)
@@ -151,7 +150,7 @@ class Hypothesis:
 
         kinds = draws_of(np.ones(int(shape.sum())))
         cumulants = np.concatenate(
-            [np.zeros(0), *(np.full(w.size, copies * fourth_cumulant(law)) for law, w, copies in kinds)]
+            [np.zeros(0), *(np.full(w.size, copies * law.fourth_cumulant) for law, w, copies in kinds)]
         )
         return excess_variance(
             fit.means[shape],
@@ -186,12 +185,12 @@ class Hypothesis:
         return whole[np.ix_(self.possible, self.possible)]
 
 
-def _draws(noise: NoiseLaw, weights: Floats) -> list[tuple[IntegerNoise, Floats, int]]:
+def _draws(noise: TableNoise, weights: Floats) -> list[tuple[IntegerNoise, Floats, int]]:
     """Return the independent draws in a weighted sum of errors, as far as they are known: law, shares, copies."""
     if isinstance(noise, CorrelatedNoise):
         source = noise.draws
-    elif isinstance(noise.law, CountLaw | Tabulated):
-        source = None
-    else:
+    elif isinstance(noise.law, IntegerNoise):
         source = CellCovariance(CountNoise(noise.law, noise.terms))
+    else:
+        source = None
     return [(d.noise, d.weights, d.copies) for d in source.draws_of(weights)] if source else []

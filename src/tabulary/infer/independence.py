@@ -18,8 +18,8 @@ from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis
-from tabulary.infer.noise import GivenNoise, noise_of
 from tabulary.infer.results import TestResult
+from tabulary.infer.table_noise import GivenNoise, noise_of
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 

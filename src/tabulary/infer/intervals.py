@@ -19,10 +19,10 @@ from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table, frame_of, long_columns, value_name
 from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
-from tabulary.infer.noise import GivenNoise
 from tabulary.infer.poisson import poisson_interval
 from tabulary.infer.ratios import PairLaw, ratio_interval
 from tabulary.infer.sums import MOST_WEIGHTS, SumLaw, shared_noise
+from tabulary.infer.table_noise import GivenNoise
 from tabulary.planning.accuracy import heavy_quantile
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable

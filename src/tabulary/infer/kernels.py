@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tabulary.compilation import compiled
 from tabulary.core.arrays import Floats, Integers
 from tabulary.infer.chi_squared import deviance, stirling_error
-from tabulary.infer.laws import COLUMN, EXACT, GAUSSIAN, LAPLACE
+from tabulary.noise.count_likelihood import COLUMN, EXACT, GAUSSIAN, LAPLACE
 
 # The columns of `numbers`, then those of `places`.
 WIDTH, CONSTANT, SLOPE, CURVATURE = 0, 1, 2, 3
@@ -284,21 +284,6 @@ def saturate(
         if nobody >= value:
             best, value = 0.0, nobody
         means[c], logarithms[c] = best, value
-
-
-@compiled
-def filtered(values: Floats, ratio: float, height: float) -> Floats:
-    """Return the convolution of `values` with height · ratio**|k|, in two sweeps of positive terms."""
-    found = np.empty_like(values)
-    carried = 0.0
-    for i in range(values.size):
-        carried = carried * ratio + values[i]
-        found[i] = carried
-    carried = 0.0
-    for i in range(values.size - 1, -1, -1):
-        found[i] = height * (found[i] + carried)
-        carried = (carried + values[i]) * ratio
-    return found
 
 
 @compiled

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidNoise, InvalidTable, NotCertified
-from tabulary.infer.laws import COLUMN, EXACT, Shapes
-from tabulary.infer.noise import IndependentNoise, whole_counts
+from tabulary.infer.count_likelihoods import CountLikelihoods
+from tabulary.infer.table_noise import IndependentNoise, whole_counts
+from tabulary.noise.count_likelihood import COLUMN, EXACT
 
 _MOST_STEPS = 400
 # On the boundary what is left to gain may fall only as one over the steps; after so many, so little is nothing.
@@ -148,7 +149,7 @@ class NoisyCells:
     def _lay_out(self, noise: IndependentNoise) -> None:
         """Give every noisy cell its kind, its numbers and its place in one table of log-probabilities."""
         terms = noise.terms.reshape(-1)
-        shapes = Shapes(noise)
+        likelihoods = CountLikelihoods(noise)
         tables: list[Floats] = []
         starts: dict[int, int] = {}
         used = 0
@@ -156,26 +157,26 @@ class NoisyCells:
         pairs, which = np.unique(np.stack([self._observed[noisy], terms[noisy]]), axis=1, return_inverse=True)
         members = np.split(noisy[np.argsort(which, kind="stable")], np.cumsum(np.bincount(which))[:-1])
         for (x, count), here in zip(pairs.T.tolist(), members, strict=True):
-            shape = shapes.of(x, count)
-            self._kinds[here] = shape.kind
-            self._numbers[here] = shape.width, shape.constant, shape.slope, shape.curvature
-            if shape.table is None:
+            law = likelihoods.of(x, count)
+            self._kinds[here] = law.kind
+            self._numbers[here] = law.width, law.constant, law.slope, law.curvature
+            if law.table is None:
                 continue
-            if id(shape) not in starts:
-                starts[id(shape)] = used
-                tables.append(shape.table)
-                used += shape.table.size
-            first = shape.first + x if shape.moved else shape.first
+            if id(law) not in starts:
+                starts[id(law)] = used
+                tables.append(law.table)
+                used += law.table.size
+            first = law.first + x if law.moved else law.first
             # Counts are not negative: what would lie below zero is left out.
-            cut = max(0, -first) if shape.kind == COLUMN else 0
-            table = shape.table[cut:]
+            cut = max(0, -first) if law.kind == COLUMN else 0
+            table = law.table[cut:]
             if not np.isfinite(table).any():
                 raise InvalidTable(
                     "a released value lies farther below zero than the stated noise reaches, or below the stated "
                     "minimum: no count lies behind it. The noise is not that of this table."
                 )
-            self._places[here] = starts[id(shape)] + cut, table.size, first + cut
-            self._several[here] = shape.kind == COLUMN and _peaks(table) > 1
+            self._places[here] = starts[id(law)] + cut, table.size, first + cut
+            self._several[here] = law.kind == COLUMN and _peaks(table) > 1
         if tables:
             self._table = np.concatenate(tables)
 

@@ -18,8 +18,8 @@ from tabulary.infer.fitting import fitted_counts
 from tabulary.infer.hypothesis import ASYMPTOTIC
 from tabulary.infer.independence import EXACT, NEGATIVE
 from tabulary.infer.models import LogLinearModel
-from tabulary.infer.noise import GivenNoise, noise_of
 from tabulary.infer.noisy_loglinear import bootstrapped, noise_aware
+from tabulary.infer.table_noise import GivenNoise, noise_of
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 

@@ -13,7 +13,7 @@ from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import Workload, maximal_margins
 from tabulary.errors import InvalidWorkload, TooManyCells
-from tabulary.reconstruct.measurement_operators import MarginMap, columns_of
+from tabulary.planning.queries import MarginMap
 
 MAX_DESIGN = 1 << 25
 """The most entries, cells times cells of margins, of a design matrix."""
@@ -152,7 +152,7 @@ class LogLinearModel:
                 f"{MAX_DESIGN:,} entries that a design matrix may have. Nothing was fitted. Take a decomposable model "
                 "and the naive method, which need none, or a table of fewer attributes."
             )
-        return columns_of(self.margins, cells).T
+        return self.margins.columns(cells).T
 
     def __str__(self) -> str:
         return str(Workload(self.domain, self.generators))

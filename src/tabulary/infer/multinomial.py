@@ -15,9 +15,9 @@ import numpy as np
 
 from tabulary.core.arrays import Floats, Integers
 from tabulary.errors import InvalidTable, NotCertified
-from tabulary.infer.laws import Shapes
+from tabulary.infer.count_likelihoods import CountLikelihoods
 from tabulary.infer.likelihood import NoisyCells
-from tabulary.infer.noise import IndependentNoise
+from tabulary.infer.table_noise import IndependentNoise
 
 _STEPS = 300
 _TOLERANCE = 1e-9
@@ -36,7 +36,7 @@ class ManyCounts:
         self._observed = observed
         self._terms = noise.terms
         self._cells = NoisyCells(observed, noise)
-        self._shapes = Shapes(noise)
+        self._likelihoods = CountLikelihoods(noise)
         # log Pois(n; n), from the series of Stirling.
         self._log_total = n * math.log(n) - n - math.lgamma(n + 1)
 
@@ -139,7 +139,7 @@ class ManyCounts:
         counts = np.arange(first, last + 1)
         steps = math.log(mean) - np.log(np.maximum(counts, 1).astype(np.float64))
         steps[0] = 0.0
-        terms = np.cumsum(steps) + self._shapes.log_chances(
+        terms = np.cumsum(steps) + self._likelihoods.log_chances(
             int(self._observed[j]), int(self._terms[j]), counts
         )
         weights = np.exp(terms - terms.max())

@@ -20,18 +20,18 @@ from tabulary.infer.fitted_model import FittedModel
 from tabulary.infer.hypothesis import Hypothesis, NullFit
 from tabulary.infer.likelihood import NoisyCells
 from tabulary.infer.models import LogLinearModel
-from tabulary.infer.noise import CorrelatedNoise, CountLaw, IndependentNoise, NoiseLaw
+from tabulary.infer.table_noise import CorrelatedNoise, CountLaw, IndependentNoise, TableNoise
 from tabulary.noise import Entropy
 
 
-def hypothesis_of(model: LogLinearModel, noise: NoiseLaw) -> Hypothesis:
+def hypothesis_of(model: LogLinearModel, noise: TableNoise) -> Hypothesis:
     """Return the model as a hypothesis about a table released with this noise."""
     domain = model.domain
     possible = ~domain.impossible(domain.attributes)
     return Hypothesis((noise,), model.design(np.arange(domain.size)), possible.reshape(-1))
 
 
-def noise_aware(table: Table, noise: NoiseLaw, model: LogLinearModel) -> FittedModel:
+def noise_aware(table: Table, noise: TableNoise, model: LogLinearModel) -> FittedModel:
     """Return the model fitted behind the noise.
 
     `g2` is twice the difference of log-likelihood to the best means cell by cell, or the squared distance that is left
@@ -44,7 +44,7 @@ def noise_aware(table: Table, noise: NoiseLaw, model: LogLinearModel) -> FittedM
 
 def bootstrapped(
     table: Table,
-    noise: NoiseLaw,
+    noise: TableNoise,
     model: LogLinearModel,
     *,
     repetitions: int,
@@ -62,7 +62,7 @@ def bootstrapped(
 
 def _result(
     table: Table,
-    noise: NoiseLaw,
+    noise: TableNoise,
     model: LogLinearModel,
     hypothesis: Hypothesis,
     fit: NullFit,

@@ -14,7 +14,6 @@ import numpy as np
 
 from tabulary.infer.sums import SumLaw
 from tabulary.planning.accuracy import heavy_quantile
-from tabulary.planning.contrast_errors import fourth_cumulant
 
 _BISECTIONS = 80
 _FARTHEST = 1e15
@@ -50,7 +49,7 @@ class PairLaw:
         cumulants = np.zeros(5)
         for one, other in zip(top.draws, bottom.draws, strict=True):
             sums = [np.sum(one.weights ** (4 - i) * (-other.weights) ** i) for i in range(5)]
-            cumulants += one.copies * fourth_cumulant(one.noise) * _BINOMIAL * sums
+            cumulants += one.copies * one.noise.fourth_cumulant * _BINOMIAL * sums
         return cls((top.variance, -2 * covariance, bottom.variance), tuple(map(float, cumulants)), sampling)
 
     def excess(self, distance: float, ratio: float, confidence: float) -> float:

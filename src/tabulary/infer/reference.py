@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.interruption import checkpoint
 from tabulary.infer.chi_squared import upper_tail
-from tabulary.infer.laws import Shapes, reach_of
+from tabulary.infer.count_likelihoods import CountLikelihoods, reach_of
 from tabulary.infer.likelihood import NoisyCells
-from tabulary.infer.noise import CountLaw, IndependentNoise
+from tabulary.infer.table_noise import CountLaw, IndependentNoise
 
 # Moments are computed at the means exp(k/4) and interpolated between.
 _STEP = 0.25
@@ -105,8 +105,8 @@ def _moments_at(law: Any, terms: int, minimum: int | None, node: int) -> tuple[f
     values, spacing = _values(law, terms, minimum, mean)
     if terms and isinstance(law, CountLaw):
         # Some values, such as negative ones, are never published.
-        shapes = Shapes(IndependentNoise(law, np.array([terms]), minimum))
-        tables = [shapes.of(x, terms).table for x in values.tolist()]
+        likelihoods = CountLikelihoods(IndependentNoise(law, np.array([terms]), minimum))
+        tables = [likelihoods.of(x, terms).table for x in values.tolist()]
         heard = np.array([table is not None and bool(np.isfinite(table).any()) for table in tables])
         values, spacing = values[heard], spacing[heard]
     noise = IndependentNoise(law, np.full(values.size, terms), minimum) if terms else None

@@ -11,9 +11,9 @@ from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer.fitted_model import FittedModel
 from tabulary.infer.loglinear import naive
 from tabulary.infer.models import LogLinearModel
-from tabulary.infer.noise import GivenNoise, noise_of
 from tabulary.infer.noisy_loglinear import noise_aware
 from tabulary.infer.results import TestResult
+from tabulary.infer.table_noise import GivenNoise, noise_of
 from tabulary.release import ReleasedTable
 
 Fitter = Callable[[LogLinearModel], FittedModel]

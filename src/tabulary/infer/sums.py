@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from tabulary.core.arrays import Floats
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise
-from tabulary.infer.noise import CorrelatedNoise, CountLaw, GivenNoise, noise_of
-from tabulary.noise import IntegerNoise, Tabulated, weighted_half_width
+from tabulary.infer.table_noise import CorrelatedNoise, GivenNoise, noise_of
+from tabulary.noise import IntegerNoise, weighted_half_width
 from tabulary.planning.accuracy import heavy_quantile
-from tabulary.planning.contrast_errors import fourth_cumulant
 from tabulary.planning.covariance import CellCovariance, CountNoise, Draws
 from tabulary.release import ReleasedTable
 
@@ -58,7 +57,7 @@ def shared_noise(table: Table | ReleasedTable, noise: GivenNoise | None = None) 
     known = noise_of(table, noise)
     if isinstance(known, CorrelatedNoise):
         return CellCovariance(GivenCovariance(known))
-    if isinstance(known.law, CountLaw | Tabulated) or known.minimum is not None:
+    if not isinstance(known.law, IntegerNoise) or known.minimum is not None:
         raise InvalidNoise(
             "The errors of sums are known for noise that is symmetric and the same for every count, with negative "
             "values kept. This perturbation is not of that kind; each of its cells has an interval by itself."
@@ -93,7 +92,7 @@ class SumLaw:
     @cached_property
     def fourth_cumulant(self) -> float:
         """How much heavier than normal the tails are, not divided by the variance."""
-        return sum(d.copies * fourth_cumulant(d.noise) * float(np.sum(d.weights**4)) for d in self.draws)
+        return sum(d.copies * d.noise.fourth_cumulant * float(np.sum(d.weights**4)) for d in self.draws)
 
     @property
     def kurtosis(self) -> float:

@@ -1,6 +1,6 @@
 """Accounts of privacy budget: no debit, no measurement.
 
-No record comes near it: a ledger holds names, budgets and costs, all of them public.
+No record comes near it: a ledger contains names, budgets and costs, and all of them are public.
 """
 
 from typing import TYPE_CHECKING

@@ -36,9 +36,9 @@ from tabulary.ledger.words import refuse_other_than, refuse_unprintable
 class Account:
     """The budget of one dataset, under one neighbouring relation.
 
-    A debit is one transaction: the total is read, the cost checked against what is left, the entry written.
-    However many processes share the account, the sum of its entries never exceeds its budget. Where the ledger has a
-    witness, one that lacks what the witness knows refuses every debit. `ledger` is the identity of the ledger.
+    A debit is one transaction: the total is read, the cost is compared with what is left, the entry is written. Any
+    number of processes may share the account; the sum of its entries never exceeds its budget. If the ledger has a
+    witness, a ledger that lacks what the witness knows refuses every debit. `ledger` is the identity of the ledger.
     """
 
     name: str
@@ -51,21 +51,21 @@ class Account:
 
     @classmethod
     def from_row(cls, row: Stored, ledger: str, storage: Storage, witnesses: Witnesses) -> "Account":
-        """Return the account that a row of `storage` holds."""
+        """Return the account that a row of `storage` describes."""
         return cls(row["name"], budget_of(row), neighbours_of(row), row["digest"], ledger, storage, witnesses)
 
     def balance(self) -> Balance:
-        """Return what the account may spend, has spent and has left, to the last digit."""
+        """Return what the account may spend, has spent and has left, exactly."""
         with self._storage.reading() as connection:
             _, spent = self._tail(connection)
         return Balance(Amount.of(self.budget), spent)
 
     def spent(self) -> Privacy | None:
-        """Return what all entries cost together, or None before the first."""
+        """Return the cost of all entries together, or None before the first."""
         return self.balance().spent.to_privacy()
 
     def remaining(self) -> Privacy | None:
-        """Return the largest cost that the account can still pay, or None where it can pay for nothing."""
+        """Return the largest cost that the account can still pay, or None if it can pay for nothing."""
         return self.balance().remaining.to_privacy()
 
     def entries(self) -> tuple[Entry, ...]:
@@ -74,7 +74,7 @@ class Account:
             return tuple(walk_entries(connection, self._row(connection)))
 
     def head(self) -> Head:
-        """Return the end of the account's chain, to be kept outside the ledger."""
+        """Return the end of the account's chain, to keep outside the ledger."""
         with self._storage.reading() as connection:
             head, _ = self._tail(connection)
         return head
@@ -82,18 +82,17 @@ class Account:
     def check(self, cost: Privacy, neighbours: Neighbours) -> None:
         """Refuse what a debit would refuse at this moment; write nothing.
 
-        Another process may spend before the debit comes, so this promises nothing: it saves an early plan
-        from a late refusal.
+        Another process may spend before the debit comes, so this promises nothing: it finds a refusal early.
         """
         self._refuse_weaker_neighbours(neighbours)
         known = self._witnesses.heads()
         with self._storage.reading() as connection:
             refuse_older_copy(connection, known)
             _, spent = self._tail(connection)
-        self._total(spent, cost)
+        total_after(self, spent, cost)
 
     def can_afford(self, cost: Privacy, neighbours: Neighbours) -> bool:
-        """Return whether the account has enough left; a cost it could never count is an error."""
+        """Return whether the account has enough left; a cost that it can never count is an error."""
         try:
             self.check(cost, neighbours)
         except BudgetExceeded:
@@ -101,9 +100,9 @@ class Account:
         return True
 
     def paid(self, purpose: str, plan_digest: str) -> Entry | None:
-        """Return the entry that paid for a plan under this purpose, or None: reads one entry of a long ledger.
+        """Return the entry that paid for a plan with this purpose, or None: reads one entry, also in a long ledger.
 
-        The witnesses know of it by then: of an entry that they could not be told, nothing is measured.
+        The witnesses already know the entry: if they could not be told, nothing is measured.
         """
         with self._storage.reading() as connection:
             entry = self._paid(connection, purpose, plan_digest)
@@ -116,15 +115,15 @@ class Account:
     ) -> Entry:
         """Return the entry that pays for a plan; measure only once this has returned.
 
-        The entry is on the disk by then. A crash after it loses budget, never privacy. With `once`, a plan that was
-        already paid for under this purpose is not paid for again: its entry comes back.
+        The entry is then on the disk. A crash after it loses budget, never privacy. With `once`, a plan that was
+        already paid for with this purpose is not paid for again: its entry is returned.
         """
         return debit_together([self], cost, neighbours, purpose=purpose, plan_digest=plan_digest, once=once)[
             0
         ]
 
     def receipt(self, entry: Entry) -> Receipt:
-        """Return what a release says of the entry of this account that paid for it."""
+        """Return what a release says about the entry of this account that paid for it."""
         return Receipt(self.ledger, entry.head)
 
     def _paid(self, connection: Connection, purpose: str, plan_digest: str) -> Entry | None:
@@ -134,24 +133,11 @@ class Account:
     def _row(self, connection: Connection) -> Stored:
         row = account_row(connection, self.name)
         if row is None or row["digest"] != self.digest:
-            raise Unsound(f"no longer holds account {self.name!r} as it was opened")
+            raise Unsound(f"no longer contains account {self.name!r} as it was opened")
         return row
 
     def _tail(self, connection: Connection) -> tuple[Head, Amount]:
         return tail_of(connection, self._row(connection))
-
-    def _total(self, spent: Amount, cost: Privacy) -> Amount:
-        refuse_other_than(Privacy, cost, "the cost of a debit")
-        refuse_unwieldy_privacy(cost)
-        price = cost_in_unit_of(self.budget, cost)
-        left = Amount.of(self.budget) - spent
-        if not price <= left:
-            named = f"{price}" if Amount.of(cost) == price else f"{cost}, here {price},"
-            raise BudgetExceeded(
-                f"the plan costs {named} but account {self.name!r} has {left} left. {UNSPENT}"
-            )
-        refuse_unwieldy_total(spent + price)
-        return spent + price
 
     def _refuse_weaker_neighbours(self, offered: Neighbours) -> None:
         refuse_other_than(Neighbours, offered, "the neighbours of a debit")
@@ -178,7 +164,7 @@ def debit_together(
     for account in accounts:
         account._refuse_weaker_neighbours(neighbours)
     first = accounts[0]
-    # A plan that was paid for needs no lock, so its answer does not wait for those who pay.
+    # A plan that is already paid for needs no lock, so its answer does not wait for other payers.
     if once and (entry := first.paid(purpose, plan_digest)) is not None:
         return (_same_debit(entry, cost, neighbours),)
     # Before the lock: see `Witnesses`.
@@ -196,6 +182,21 @@ def debit_together(
     return made
 
 
+def total_after(account: Account, spent: Amount, cost: Privacy) -> Amount:
+    """Return what an account that has spent `spent` has spent after another cost; refuse what it cannot pay."""
+    refuse_other_than(Privacy, cost, "the cost of a debit")
+    refuse_unwieldy_privacy(cost)
+    price = cost_in_unit_of(account.budget, cost)
+    left = Amount.of(account.budget) - spent
+    if not price <= left:
+        named = f"{price}" if Amount.of(cost) == price else f"{cost}, here {price},"
+        raise BudgetExceeded(
+            f"the plan costs {named} but account {account.name!r} has {left} left. {UNSPENT}"
+        )
+    refuse_unwieldy_total(spent + price)
+    return spent + price
+
+
 def _append(
     accounts: Sequence[Account],
     connection: Connection,
@@ -205,8 +206,8 @@ def _append(
     plan_digest: str,
 ) -> tuple[Entry, ...]:
     tails = [account._tail(connection) for account in accounts]
-    # Every account is asked before any is debited.
-    totals = [account._total(spent, cost) for account, (_, spent) in zip(accounts, tails, strict=True)]
+    # Every account is asked before any account is debited.
+    totals = [total_after(account, spent, cost) for account, (_, spent) in zip(accounts, tails, strict=True)]
     return tuple(
         append_entry(
             connection,
@@ -222,10 +223,11 @@ def _append(
 
 
 def _same_debit(entry: Entry, cost: Privacy, neighbours: Neighbours) -> Entry:
-    # An account promises something about sources: what is counted of them is the plan's own affair.
+    # An account promises something about sources; how the plan counts them does not concern it.
     if (entry.cost, entry.neighbours) != (cost, neighbours.raw):
         raise LedgerError(
-            f"the plan was paid for with {entry.cost} ({entry.neighbours}) and now costs {cost} ({neighbours}), but "
-            f"the digest of a plan stands for one cost. Give the new plan a digest of its own. {UNSPENT}"
+            f"the plan was paid for with {entry.cost} ({entry.neighbours}) and now costs {cost} "
+            f"({neighbours}), but the digest of a plan means one cost. Give the new plan its own digest. "
+            f"{UNSPENT}"
         )
     return entry

@@ -1,4 +1,4 @@
-"""Exact amounts of a budget, and what a cost is worth in the unit of an account."""
+"""Exact amounts of a budget, and the value of a cost in the unit of an account."""
 
 import json
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from tabulary.ledger.chain import Unsound
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
-# Python turns no integer past 4300 digits into text, and sums of unlike fractions grow: stop well before.
+# Python turns no integer above 4300 digits into text, and sums of unlike fractions grow: stop well before.
 _COST_DIGITS = 100
 _TOTAL_DIGITS = 300
 
 
 @dataclass(frozen=True)
 class Amount:
-    """How much of a budget, in the unit of one account; unlike a `Privacy` it may be zero.
+    """An amount of a budget, in the unit of one account; unlike a `Privacy` it may be zero.
 
-    A pure account counts `epsilon`, an approximate one `epsilon` and `delta`, a concentrated one `rho`; what
-    the account does not count is None. `a <= b` when every parameter of a is at most that of b.
+    A pure account counts `epsilon`, an approximate one `epsilon` and `delta`, a concentrated one `rho`; the other
+    fields are None. `a <= b` if every parameter of a is at most that of b.
 
     >>> half = Amount(epsilon=Fraction(1, 2))
     >>> print(half - half)
@@ -62,7 +62,7 @@ class Amount:
         )
 
     def to_privacy(self) -> Privacy | None:
-        """Return the strongest spending that this amount pays for, or None where it pays for nothing.
+        """Return the strongest spending that this amount pays for, or None if it pays for nothing.
 
         An amount with ε but no δ pays for pure plans only; one with δ but no ε pays for none.
 
@@ -91,7 +91,7 @@ class Amount:
         try:
             return cls(**{name: Fraction(value) for name, value in json.loads(text).items()})
         except (AttributeError, TypeError, ValueError, ZeroDivisionError):
-            raise Unsound("holds an amount that cannot be read") from None
+            raise Unsound("has an amount that cannot be read") from None
 
     def _counted(self) -> dict[str, Fraction]:
         values = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
@@ -100,13 +100,13 @@ class Amount:
     def _counts(self, name: str) -> Fraction:
         value: Fraction | None = getattr(self, name)
         if value is None:
-            raise TypeError(f"{self} counts no {name}.")
+            raise TypeError(f"{self} does not count {name}.")
         return value
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What an account may spend, has spent and has left; `remaining` is `budget - spent`, exactly."""
+    """What an account may spend, has spent and has left; `remaining` is exactly `budget - spent`."""
 
     budget: Amount
     spent: Amount
@@ -118,10 +118,10 @@ class Balance:
 
 
 def cost_in_unit_of(budget: Privacy, cost: Privacy) -> Amount:
-    """Return what `cost` takes from an account whose budget is `budget`.
+    """Return the amount that `cost` takes from an account with the budget `budget`.
 
-    A pure cost counts as (ε, 0) on an approximate account and as ρ = ε²/2 on a concentrated one (Bun &
-    Steinke 2016, Proposition 1.4). Every other mixture needs a choice that the ledger does not make.
+    A pure cost counts as (ε, 0) on an approximate account and as ρ = ε²/2 on a concentrated one (Bun & Steinke
+    2016, Proposition 1.4). Every other mixture needs a choice, and the ledger makes none.
 
     >>> print(cost_in_unit_of(ZCDP(1), PureDP("1/2")))
     ρ = 0.125
@@ -146,7 +146,7 @@ def cost_in_unit_of(budget: Privacy, cost: Privacy) -> Amount:
 
 
 def zero_in_unit_of(budget: Privacy) -> Amount:
-    """Return the amount that an untouched account has spent.
+    """Return the amount that a new account has spent.
 
     >>> print(zero_in_unit_of(ApproxDP(1, 1e-9)))
     ε = 0, δ = 0
@@ -155,7 +155,7 @@ def zero_in_unit_of(budget: Privacy) -> Amount:
 
 
 def refuse_unwieldy_privacy(privacy: Privacy) -> None:
-    """Refuse a budget or a cost whose fractions are too long to be added up for years."""
+    """Refuse a budget or a cost whose fractions are too long to add up for years."""
     if _is_longer(Amount.of(privacy), _COST_DIGITS):
         raise InvalidPrivacy(
             f"a ledger counts fractions of at most {_COST_DIGITS} digits above and below the line. "
@@ -164,11 +164,12 @@ def refuse_unwieldy_privacy(privacy: Privacy) -> None:
 
 
 def refuse_unwieldy_total(total: Amount) -> None:
-    """Refuse a debit after which the exact total would be too long a fraction to keep."""
+    """Refuse a debit if the exact total would become too long a fraction."""
     if _is_longer(total, _TOTAL_DIGITS):
         raise LedgerError(
-            f"with this debit the account's exact total would take more than {_TOTAL_DIGITS} digits. "
-            "Round the cost to a common denominator, say 1/1000. Nothing was measured, nothing was spent."
+            f"with this debit the exact total of the account would need more than {_TOTAL_DIGITS} digits. "
+            "Round the cost to a common denominator, for example 1/1000. Nothing was measured, nothing was "
+            "spent."
         )
 
 

@@ -1,4 +1,4 @@
-"""Whether a ledger is sound: its pages, its tables, its chains and its sums."""
+"""Checks that a ledger is sound: its pages, its tables, its chains and its sums."""
 
 from collections.abc import Iterable, Iterator
 
@@ -27,7 +27,7 @@ from tabulary.ledger.storage import Storage
 
 
 def refuse_unsound_ledger(storage: Storage, connection: Connection) -> None:
-    """Refuse a ledger whose pages, tables, chains or sums are not what this version of Tabulary writes.
+    """Refuse a ledger whose pages, tables, chains or sums differ from what this version of Tabulary writes.
 
     Reads everything once: the cost is linear in the number of entries.
     """
@@ -44,11 +44,11 @@ def refuse_unsound_ledger(storage: Storage, connection: Connection) -> None:
     if (ledger["accounts"], ledger["digest"]) != (accounts, previous):
         raise Unsound("lost the accounts that were opened last")
     if (accounts, entries) != (_count(connection, schema.heads), _count(connection, schema.entries)):
-        raise Unsound("holds entries of an account that is not there")
+        raise Unsound("has entries of an account that does not exist")
 
 
 def walk_entries(connection: Connection, account: Stored) -> Iterator[Entry]:
-    """Return the entries of an account in order; refuse the first that does not follow from those before."""
+    """Return the entries of an account in order; refuse the first that does not follow from those before it."""
     name, budget, promised = account["name"], budget_of(account), neighbours_of(account)
     spent, limit = zero_in_unit_of(budget), Amount.of(budget)
     previous, number = account["digest"], 0
@@ -62,11 +62,11 @@ def walk_entries(connection: Connection, account: Stored) -> Iterator[Entry]:
         try:
             spent += cost_in_unit_of(budget, entry.cost)
         except LedgerError:
-            raise Unsound(f"holds a cost of the wrong kind at entry {number} of account {name!r}") from None
+            raise Unsound(f"has a cost of the wrong kind at entry {number} of account {name!r}") from None
         if Amount.from_text(row["spent"]) != spent or not spent <= limit:
-            raise Unsound(f"holds a false total at entry {number} of account {name!r}")
+            raise Unsound(f"has a false total at entry {number} of account {name!r}")
         if not covers(entry.neighbours, promised):
-            raise Unsound(f"holds the wrong neighbouring relation at entry {number} of account {name!r}")
+            raise Unsound(f"has the wrong neighbouring relation at entry {number} of account {name!r}")
         previous = entry.digest
         yield entry
     if head_of(connection, name) != Head(name, number, previous):
@@ -74,18 +74,18 @@ def walk_entries(connection: Connection, account: Stored) -> Iterator[Entry]:
 
 
 def refuse_older_copy(connection: Connection, kept: Iterable[Head]) -> None:
-    """Refuse a ledger that does not hold every head in `kept`, however sound it is in itself."""
+    """Refuse a ledger that does not contain every head in `kept`, even if it is sound."""
     for head in lacking_heads(connection, kept):
         raise Behind(
-            f"does not hold the head of account {head.account!r} at {head.entries} entries that was kept "
+            f"does not contain the head of account {head.account!r} at {head.entries} entries that was kept "
             "elsewhere: it is an older copy, or another ledger"
         )
 
 
 def lacking_heads(connection: Connection, kept: Iterable[Head]) -> list[Head]:
-    """Return those of some heads that the ledger does not hold.
+    """Return the heads that the ledger does not contain.
 
-    Most heads that are kept are the ends of their chains: these are read at once. Each of the others takes a look.
+    Most kept heads are the ends of their chains: these are read at once. Each other head needs one lookup.
     """
     wanted = list(kept)
     ends = {Head(**row) for row in each(connection, select(schema.heads))} if wanted else ()
@@ -104,7 +104,7 @@ def _digest_at(connection: Connection, head: Head) -> str | None:
 
 
 def covers(offered: Neighbours, promised: Neighbours) -> bool:
-    """Return whether a plan under `offered` protects all that an account under `promised` promises.
+    """Return whether a plan with the relation `offered` protects all that an account with `promised` promises.
 
     >>> covers(Neighbours("replace", 3), Neighbours("replace", 2))
     True
@@ -123,7 +123,7 @@ def _refuse_foreign_tables(storage: Storage, connection: Connection) -> None:
     if "version" in found.tables["ledger"]:
         version = connection.execute(select(schema.ledger.c.version)).scalar()
         if version not in (None, schema.VERSION):
-            raise Unsound(f"has schema version {version}, and this Tabulary reads version {schema.VERSION}")
+            raise Unsound(f"has schema version {version}, but this Tabulary reads version {schema.VERSION}")
     expected = {name: table.columns.keys() for name, table in schema.metadata.tables.items()}
     if found.tables != expected:
         raise Unsound("does not have the tables of a ledger")

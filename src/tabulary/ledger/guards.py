@@ -1,17 +1,17 @@
-"""Triggers that keep tables append-only, in SQLite and in PostgreSQL, whoever writes to the database."""
+"""Triggers that keep tables append-only for every writer, in SQLite and in PostgreSQL."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Refusals = Mapping[tuple[str, str], str]
-"""The condition under which a statement on a table is refused, by table and statement.
+"""The condition that refuses a statement on a table, by table and statement.
 
-`{schema}` stands before the name of a table, and `{always}` is a condition that always holds. INSERT needs one too: it
-stops INSERT OR REPLACE, whose implied deletion fires no trigger."""
+`{schema}` comes before the name of a table, and `{always}` is a condition that always holds. INSERT needs a trigger
+too: it stops INSERT OR REPLACE, whose implied deletion fires no trigger."""
 
 
 def sqlite_triggers(refusals: Refusals, what: str) -> dict[str, str]:
-    """Return the statements that create the triggers, by the name of each; `what` is called append-only.
+    """Return the statements that create the triggers, by name; the error calls `what` append-only.
 
     >>> print(sqlite_triggers({("log", "DELETE"): "{always}"}, "a log")["log_delete"])
     CREATE TRIGGER log_delete BEFORE DELETE ON log WHEN 1 BEGIN SELECT RAISE(ABORT, 'a log is append-only'); END
@@ -43,7 +43,7 @@ class PostgreSQLTrigger:
 
     @property
     def body(self) -> str:
-        """The source of the function, which PostgreSQL keeps letter by letter."""
+        """The source of the function; PostgreSQL keeps it letter by letter."""
         return (
             f"BEGIN IF {self.condition} THEN RAISE EXCEPTION '{self.what} is append-only' "
             "USING ERRCODE = 'integrity_constraint_violation'; END IF; RETURN NEW; END"
@@ -60,7 +60,7 @@ class PostgreSQLTrigger:
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What creates it. It fires for a session that replays another server's changes too."""
+        """The statements that create it. It also fires for a session that replays another server's changes."""
         return (
             f"CREATE FUNCTION {self.schema}.{self.name}() RETURNS trigger LANGUAGE plpgsql "
             f"AS $body${self.body}$body$",

@@ -1,4 +1,4 @@
-"""The ledger: accounts of privacy budget, in a place that is created once and only ever grows."""
+"""The ledger: accounts of privacy budget in a place that is created once and only grows."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,17 +37,17 @@ _PATIENCE = 30.0
 
 
 class Ledger:
-    """Accounts, one a dataset or an analyst, each with a budget and the debits made against it.
+    """Accounts, one per dataset or analyst, each with a budget and its debits.
 
-    It stands in an SQLite file, shared safely by the threads of a process and the processes of a machine, or in a
-    PostgreSQL database, `postgresql://user:password@host:port/database`, shared by machines. A process that forks
-    opens it again. `timeout` is how many seconds to wait for another writer. `witness` is a text file, begun where
-    there is none, to which the head of every debit is written: a ledger that lacks one of its heads is an older copy,
-    and refused. Use it as a context manager, or `close` it.
+    It is stored in an SQLite file, which the threads of a process and the processes of a machine share safely, or
+    in a PostgreSQL database, `postgresql://user:password@host:port/database`, which machines share. A process that
+    forks opens it again. `timeout` is the number of seconds to wait for another writer. `witness` is a text file
+    that records the head of every debit; it is created if it does not exist. A ledger that lacks one of its heads
+    is an older copy and is refused. Use the ledger as a context manager, or `close` it.
     """
 
     def __init__(self, storage: Storage, identity: str) -> None:
-        self._storage = storage
+        self.storage = storage
         self._identity = identity
         self._witnesses = Witnesses()
 
@@ -55,9 +55,9 @@ class Ledger:
     def create(
         cls, where: Where, *, timeout: float = _PATIENCE, witness: str | os.PathLike[str] | None = None
     ) -> "Ledger":
-        """Return a new, empty ledger at a path or in a PostgreSQL database; refuse a place that is taken.
+        """Return a new, empty ledger at a path or in a PostgreSQL database; refuse a place that has one.
 
-        In PostgreSQL, the database must be there. The ledger makes a schema of its own in it, `tabulary_ledger`.
+        In PostgreSQL, the database must exist. The ledger makes its own schema in it, `tabulary_ledger`.
 
         >>> import tempfile
         >>> from tabulary.core.privacy import PureDP
@@ -75,7 +75,7 @@ class Ledger:
         )
         with _closed_on_error(storage), storage.founding() as connection:
             identity = found_ledger(connection)
-            # A witness that cannot be begun leaves no ledger behind.
+            # If the witness cannot be created, no ledger is left behind.
             file = None if witness is None else WitnessFile.begun(witness, identity)
         ledger = cls(storage, identity)
         if file is not None:
@@ -91,9 +91,9 @@ class Ledger:
         timeout: float = _PATIENCE,
         witness: str | os.PathLike[str] | None = None,
     ) -> "Ledger":
-        """Return the ledger at `where`, after a check of all it holds; refuse one that is missing or unsound.
+        """Return the ledger at `where`, after a check of its whole content; refuse one that is missing or unsound.
 
-        With `read_only`, it is never written to: a file may stand in a folder that cannot be, a database may belong
+        With `read_only`, it is never written to: the file may be in a read-only folder, or the database may belong
         to a user who may only read.
         """
         address = address_of(where, "the ledger", LedgerError)
@@ -114,34 +114,35 @@ class Ledger:
 
     @property
     def where(self) -> str:
-        """Return where the ledger stands: its path, or its address without user and password."""
-        return self._storage.where
+        """Return the place of the ledger: its path, or its address without user and password."""
+        return self.storage.where
 
     @property
     def identity(self) -> str:
-        """Return the name that the ledger was founded with: no other ledger has it, however it is copied or moved."""
+        """Return the identity of the ledger: no other ledger has it, and copies and moves keep it."""
         return self._identity
 
     def attach(self, witness: Witness) -> None:
-        """Refuse a ledger that lacks what `witness` knows; from now on, tell it of every debit.
+        """Refuse a ledger that lacks what `witness` knows; from now on, tell the witness about every debit.
 
-        A witness that is behind the ledger is told what it missed: a crash between a debit and the telling is no harm.
+        A witness that is behind the ledger is told what it missed: a crash between a debit and the message does no
+        harm.
         """
         known = witness.heads()
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             refuse_older_copy(connection, known)
         self._witnesses.add(witness)
-        if not self._storage.read_only:
+        if not self.storage.read_only:
             self._witnesses.catch_up(self.heads())
 
     def lacks(self, kept: Iterable[Head]) -> tuple[Head, ...]:
-        """Return those of the `kept` heads that the ledger does not hold: none, unless it is an older copy."""
-        with self._storage.reading() as connection:
+        """Return the `kept` heads that the ledger does not contain: none, unless it is an older copy."""
+        with self.storage.reading() as connection:
             return tuple(lacking_heads(connection, kept))
 
     def close(self) -> None:
         """Close the file or the connections. A second call does nothing."""
-        self._storage.close()
+        self.storage.close()
 
     def __enter__(self) -> Self:
         return self
@@ -155,28 +156,28 @@ class Ledger:
         return f"Ledger({self.where!r})"
 
     def create_account(self, name: str, budget: Privacy, neighbours: Neighbours) -> Account:
-        """Return a new account; its budget and neighbouring relation stand for good."""
+        """Return a new account; its budget and neighbouring relation never change."""
         refuse_unprintable(name, "the name of an account")
         refuse_other_than(Privacy, budget, "the budget of an account")
         refuse_other_than(Neighbours, neighbours, "the neighbours of an account")
         refuse_unwieldy_privacy(budget)
         if neighbours.sensitive:
             raise LedgerError(
-                f"an account promises to protect every attribute, not {neighbours}. A plan with sensitive "
-                f"attributes cannot be paid from one. {UNSPENT}"
+                f"an account promises to protect every attribute, but the relation is {neighbours}. An "
+                f"account cannot pay for a plan with sensitive attributes. {UNSPENT}"
             )
-        with self._storage.writing() as connection:
+        with self.storage.writing() as connection:
             if account_row(connection, name) is not None:
                 raise LedgerError(
-                    f"there is already an account {name!r} in this ledger, and its budget stands for good. "
+                    f"there is already an account {name!r} in this ledger, and its budget never changes. "
                     f"Choose another name. {UNSPENT}"
                 )
             return self._account(append_account(connection, name, budget, neighbours))
 
     def account(self, name: str) -> Account:
-        """Return the account of that name."""
+        """Return the account with that name."""
         refuse_unprintable(name, "the name of an account")
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             row = account_row(connection, name)
             if row is None:
                 known = [each["name"] for each in account_rows(connection)]
@@ -187,8 +188,8 @@ class Ledger:
             return self._account(row)
 
     def accounts(self) -> list[Account]:
-        """Return every account, in the order in which they were opened."""
-        with self._storage.reading() as connection:
+        """Return every account, in the order of opening."""
+        with self.storage.reading() as connection:
             return [self._account(row) for row in account_rows(connection)]
 
     def debit_together(
@@ -203,10 +204,10 @@ class Ledger:
     ) -> tuple[Entry, ...]:
         """Return the entries that pay for a plan from several accounts at once: from all of them, or from none.
 
-        A question to a table builder is paid from the dataset's account and from the asker's: nobody learns more
-        than the asker may, and all together learn no more than the dataset allows. With `once`, a plan that the
-        first account has already paid for under this purpose is not paid for again by anyone: that account's entry
-        comes back alone.
+        A question to a table builder is paid from the account of the dataset and from the account of the person who
+        asks: so nobody learns more than that person may, and all together learn no more than the dataset allows.
+        With `once`, a plan that the first account has already paid for with this purpose is not paid for again:
+        only that account's entry is returned.
 
         >>> import tempfile
         >>> from tabulary.core.privacy import ZCDP
@@ -223,38 +224,38 @@ class Ledger:
         names = [account.name for account in accounts]
         if not names or len(set(names)) < len(names):
             raise LedgerError(f"a debit needs accounts, each of them once, not {names}. {UNSPENT}")
-        if any(account._storage is not self._storage for account in accounts):
+        if any(account._storage is not self.storage for account in accounts):
             raise LedgerError(f"accounts of another ledger cannot pay together with this one's. {UNSPENT}")
         return debit_together(accounts, cost, neighbours, purpose=purpose, plan_digest=plan_digest, once=once)
 
     def heads(self) -> tuple[Head, ...]:
-        """Return the end of every account's chain, in the order in which the accounts were opened."""
-        with self._storage.reading() as connection:
+        """Return the end of every account's chain, in the order of opening."""
+        with self.storage.reading() as connection:
             return tuple(head_of(connection, row["name"]) for row in account_rows(connection))
 
     def head(self) -> str:
-        """Return one digest of all that the ledger holds: it changes with every account and every debit.
+        """Return one digest of the whole ledger: it changes with every account and every debit.
 
-        Written down elsewhere, it tells whether the ledger is still the one that was left. Where debits may
-        have come in between, keep `heads` and give them to `check`.
+        If you keep it elsewhere, you can see later whether the ledger has changed. If debits may come in between,
+        keep `heads` and give them to `check`.
         """
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             heads = [str(head_of(connection, row["name"])) for row in account_rows(connection)]
             return link(founding_digest(ledger_row(connection)), {"heads": heads})
 
     def check(self, *, kept: Iterable[Head] = ()) -> None:
-        """Walk all pages, chains and sums; refuse the ledger where one is false or a `kept` head is missing.
+        """Check all pages, chains and sums; refuse the ledger if one is false or a `kept` head is missing.
 
         A head that was kept elsewhere is in every later state of the ledger, and in no earlier one. What a witness
-        knows is checked as well.
+        knows is checked too.
         """
         known = [*self._witnesses.heads(), *kept]
-        with self._storage.reading() as connection:
-            refuse_unsound_ledger(self._storage, connection)
+        with self.storage.reading() as connection:
+            refuse_unsound_ledger(self.storage, connection)
             refuse_older_copy(connection, known)
 
     def _account(self, row: Stored) -> Account:
-        return Account.from_row(row, self._identity, self._storage, self._witnesses)
+        return Account.from_row(row, self._identity, self.storage, self._witnesses)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from tabulary.ledger import schema
 from tabulary.ledger.storage import UNSPENT, Storage, Structure
 from tabulary.sql import postgresql_engine, shown, sqlstate_of
 
-# A debit thinks for milliseconds: whoever stops this long in the middle of one is gone, and must not keep the lock.
-_HUNG = "60s"
+# A debit takes milliseconds: a process that stops this long in the middle is gone, and must not keep the lock.
+HUNG = "60s"
 
 _OPTIONS = {
     "isolation_level": "REPEATABLE READ",
@@ -38,7 +38,7 @@ FROM pg_rewrite r JOIN pg_class c ON c.oid = ev_class JOIN pg_namespace n ON n.o
 WHERE nspname = %(schema)s
 """
 
-# Names in definitions are then written in full, whatever the user's own path is.
+# Then definitions contain full names, with any search path of the user.
 _PLAIN_NAMES = "SET LOCAL search_path = pg_catalog"
 
 # A schema, a table, or the row that names one: another process was faster.
@@ -46,11 +46,11 @@ _TAKEN = ("42P06", "42P07", "23505")
 
 
 class PostgreSQLStorage(Storage):
-    """A schema of its own in a PostgreSQL database, whose server may restart under it.
+    """A separate schema in a PostgreSQL database, whose server may restart at any time.
 
-    A writing transaction locks the table of the founding record before its first look at the ledger, so that it
-    sees all that was committed before; its commit returns once the server's log is on the disk, whatever the
-    server's own setting is (synchronous_commit = on). Every transaction sees one moment (REPEATABLE READ).
+    A writing transaction locks the table of the founding record before it reads the ledger, so that it sees
+    everything that was committed before. Its commit returns when the server's log is on the disk, with any setting
+    of the server (synchronous_commit = on). Every transaction sees one moment (REPEATABLE READ).
     """
 
     kept_in = "database"
@@ -75,7 +75,7 @@ class PostgreSQLStorage(Storage):
 
     @contextmanager
     def founding(self) -> Iterator[Connection]:
-        """Yield a connection to new, empty tables in a schema of their own; an error takes all back."""
+        """Yield a connection to new, empty tables in their own schema; an error removes everything."""
         with self._transaction(self._writer) as connection:
             self._set_up(connection)
             self._refuse_other_encodings(connection)
@@ -101,7 +101,7 @@ class PostgreSQLStorage(Storage):
         return {row.name: row.columns for row in found}
 
     def _create_tables(self, connection: Connection) -> None:
-        # Whoever may use a schema that the administrator made need not have the right to make one.
+        # A user of a schema that the administrator made need not have the right to make one.
         known = connection.exec_driver_sql(
             "SELECT FROM pg_namespace WHERE nspname = %s", (schema.POSTGRESQL_SCHEMA,)
         )
@@ -121,7 +121,7 @@ class PostgreSQLStorage(Storage):
             connection.exec_driver_sql(
                 "SET LOCAL synchronous_commit = on; "
                 f"SET LOCAL lock_timeout = {max(1, round(self._timeout * 1000))}; "
-                f"SET LOCAL idle_in_transaction_session_timeout = '{_HUNG}'{lock}"
+                f"SET LOCAL idle_in_transaction_session_timeout = '{HUNG}'{lock}"
             )
         except DBAPIError as error:
             # A replica does not even begin a transaction that may write.
@@ -131,8 +131,8 @@ class PostgreSQLStorage(Storage):
         encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
         if encoding != "UTF8":
             raise LedgerError(
-                f"the database of {self.name} is in {encoding} and cannot hold every name. Create it with "
-                f"ENCODING 'UTF8'. {UNSPENT}"
+                f"the database of {self.name} has the encoding {encoding} and cannot store every name. "
+                f"Create it with ENCODING 'UTF8'. {UNSPENT}"
             )
 
     def _taken(self) -> LedgerError:

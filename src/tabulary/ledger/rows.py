@@ -1,4 +1,4 @@
-"""Rows as they are stored: sealed with the digest of the row before, and read back only if the seal holds."""
+"""Rows in storage: each is sealed with the digest of the row before, and read only if the seal is valid."""
 
 import json
 import uuid
@@ -21,7 +21,7 @@ Stored = dict[str, Any]
 
 
 def found_ledger(connection: Connection) -> str:
-    """Return the identity of a new ledger, after its founding record, to which the first account is chained."""
+    """Return the identity of a new ledger, after writing its founding record; the first account is chained to it."""
     identity = uuid.uuid4().hex
     founding = {"version": schema.VERSION, "identity": identity, "at": _now()}
     connection.execute(insert(schema.ledger).values(id=1, accounts=0, digest=link("", founding), **founding))
@@ -92,12 +92,12 @@ def ledger_row(connection: Connection) -> Stored:
 
 
 def account_rows(connection: Connection) -> list[Stored]:
-    """Return the accounts in the order in which they were opened."""
+    """Return the accounts in the order of opening."""
     return list(each(connection, select(schema.accounts).order_by(schema.accounts.c.position)))
 
 
 def account_row(connection: Connection, name: str) -> Stored | None:
-    """Return the account of that name, or None where there is none."""
+    """Return the account with that name, or None."""
     found = _first(connection, select(schema.accounts).where(schema.accounts.c.name == name))
     if found is not None:
         refuse_broken_seal(found, f"account {name!r}")
@@ -113,9 +113,9 @@ def head_of(connection: Connection, name: str) -> Head:
 
 
 def tail_of(connection: Connection, account: Stored) -> tuple[Head, Amount]:
-    """Return the head of an account and what it has spent, at the cost of reading one entry.
+    """Return the head of an account and what it has spent; reads one entry.
 
-    The last entry must keep its seal and agree with the head; the entries before it are checked when a ledger
+    The last entry must have a valid seal and agree with the head; the entries before it are checked when a ledger
     is opened.
     """
     name, columns = account["name"], schema.entries.c
@@ -135,7 +135,7 @@ def tail_of(connection: Connection, account: Stored) -> tuple[Head, Amount]:
 def paid_entry(connection: Connection, name: str, purpose: str, plan_digest: str) -> Entry | None:
     """Return the first entry of an account with this purpose and plan, or None."""
     columns = schema.entries.c
-    # The number first, which the index holds: for a whole row, SQLite would rather walk the account.
+    # The number first, which the index contains: for a whole row, SQLite would scan the account.
     number = (
         select(func.min(columns.number))
         .where(columns.account == name, columns.plan_digest == plan_digest, columns.purpose == purpose)
@@ -159,7 +159,7 @@ def neighbours_of(row: Stored) -> Neighbours:
     try:
         return Neighbours(row["relation"], row["records"])
     except InvalidPrivacy:
-        raise Unsound("holds a neighbouring relation that cannot be read") from None
+        raise Unsound("has a neighbouring relation that cannot be read") from None
 
 
 def entry_of(row: Stored) -> Entry:
@@ -187,7 +187,7 @@ def refuse_broken_seal(row: Stored, name: str) -> None:
     """Refuse a row whose content does not give its digest."""
     content = {column: value for column, value in row.items() if column not in ("previous", "digest")}
     if link(row["previous"], content) != row["digest"]:
-        raise Unsound(f"holds a changed {name}")
+        raise Unsound(f"has a changed {name}")
 
 
 def _sealed(previous: str, **content: object) -> Stored:
@@ -207,7 +207,7 @@ def _privacy(text: str) -> Privacy:
     try:
         return privacy_from_description(json.loads(text))
     except (InvalidPrivacy, TypeError, ValueError):
-        raise Unsound("holds a privacy parameter that cannot be read") from None
+        raise Unsound("has a privacy parameter that cannot be read") from None
 
 
 def _now() -> str:

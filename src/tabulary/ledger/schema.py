@@ -10,10 +10,10 @@ from tabulary.ledger.guards import Refusals, postgresql_triggers, sqlite_trigger
 VERSION = 1
 
 POSTGRESQL_SCHEMA = "tabulary_ledger"
-"""The PostgreSQL schema of a ledger: the state of a service, or anything else, may share the database."""
+"""The PostgreSQL schema of a ledger: the database may also contain the state of a service, or anything else."""
 
-# As wide as in SQLite, and ordered by bytes: the order of a language changes with the operating system, and an index
-# on it then misses rows.
+# As wide as in SQLite, and ordered by bytes: the order of a language changes with the operating system, and then an
+# index misses rows.
 _Number = Integer().with_variant(BigInteger, "postgresql")
 _Words = Text().with_variant(Text(collation="C"), "postgresql")
 
@@ -70,7 +70,7 @@ entries = Table(
     sqlite_with_rowid=False,
 )
 
-# So that `paid` reads one entry however long the ledger is. Ledgers of an earlier version do without it.
+# So that `paid` reads one entry of a ledger of any length. Ledgers of an earlier version have no such index.
 Index("entries_paid", entries.c.account, entries.c.plan_digest, entries.c.purpose, entries.c.number)
 
 _REFUSALS: Refusals = {

@@ -18,8 +18,8 @@ from tabulary.sql import Trouble, open_sqlite, sqlite_engine, trouble_of, uses_w
 class SQLiteStorage(Storage):
     """An SQLite file with a write-ahead log.
 
-    A writing transaction begins with SQLite's write lock (BEGIN IMMEDIATE); its commit returns once the
-    write-ahead log is on the disk (synchronous=FULL).
+    A writing transaction begins with SQLite's write lock (BEGIN IMMEDIATE); its commit returns when the write-ahead
+    log is on the disk (synchronous=FULL).
     """
 
     kept_in = "file"
@@ -38,18 +38,18 @@ class SQLiteStorage(Storage):
 
     @classmethod
     def claim(cls, path: Path, *, timeout: float) -> "SQLiteStorage":
-        """Return an empty file of one's own at `path`; refuse a path that is taken."""
+        """Return an empty new file at `path`; refuse a path that exists."""
         if leftover := _journals_beside(path):
             raise LedgerError(
-                f"there is a journal at {str(leftover[0])!r}: a ledger stood at {str(path)!r} and its file "
-                f"is gone. Restore it, or choose another path. {UNSPENT}"
+                f"there is a journal at {str(leftover[0])!r}: there was a ledger at {str(path)!r}, and its "
+                f"file is missing. Restore it, or choose another path. {UNSPENT}"
             )
         try:
-            # Exclusive, so that of two processes that create the same ledger one is refused.
+            # Exclusive, so that one of two processes that create the same ledger is refused.
             path.open("xb").close()
         except FileExistsError:
             raise LedgerError(
-                f"{str(path)!r} is already there, and a ledger is never overwritten. Open it, or choose "
+                f"{str(path)!r} already exists, and a ledger is never overwritten. Open it, or choose "
                 f"another path. {UNSPENT}"
             ) from None
         except OSError as error:
@@ -94,7 +94,7 @@ class SQLiteStorage(Storage):
             )
 
     def _begin(self, connection: Connection, *, writing: bool) -> None:
-        # Under the lock, or a debit could go to a file that no longer stands at the path.
+        # Under the lock; otherwise a debit could go to a file that is no longer at the path.
         if self._identify() != self._file:
             raise LedgerError(
                 f"{self.name} was replaced by another file while it was open. Open it again. {UNSPENT}"
@@ -108,8 +108,8 @@ class SQLiteStorage(Storage):
         except sqlite3.OperationalError as error:
             if trouble_of(error) is not Trouble.NO_ACCESS or _journals_beside(self._path):
                 raise
-            # In a folder it may not write to, SQLite cannot set up a write-ahead log. With none there, no
-            # entry is outside the file and the file can be read as it stands.
+            # In a read-only folder, SQLite cannot make a write-ahead log. If there is none, the file contains every
+            # entry and can be read directly.
             return self._open("immutable=1")
 
     def _open(self, parameters: str) -> sqlite3.Connection:
@@ -132,12 +132,12 @@ class SQLiteStorage(Storage):
         except sqlite3.Error as error:
             raise self._translate(error, committing=committing) from None
         except UnicodeDecodeError:
-            # SQLite quotes the file in its own messages, and a damaged file holds no text.
+            # SQLite quotes the file in its own messages, and the content of a damaged file is not text.
             raise self._corrupt("cannot be read") from None
 
 
 def _journals_beside(path: Path) -> list[Path]:
-    # Those hold transactions that are not yet in the file itself.
+    # These may contain transactions that are not yet in the file itself.
     beside = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
     return [journal for journal in beside if journal.is_file() and journal.stat().st_size > 0]
 

@@ -1,4 +1,4 @@
-"""Where a ledger is kept: durable, serialised transactions, and errors written for the reader.
+"""The storage of a ledger: durable, serialised transactions, and errors written for the reader.
 
 `SQLiteStorage` and `PostgreSQLStorage` are the two kinds.
 """
@@ -20,14 +20,12 @@ from tabulary.sql import Trouble, sqlstate_of, trouble_of
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
-_NEWEST_COPY = (
-    "Put the newest copy back. If that is lost, stop: what was spent since is missing from this one."
-)
+_NEWEST_COPY = "Restore the newest copy. If that is lost, stop: this copy does not know what was spent since."
 
 
 @dataclass(frozen=True)
 class Structure:
-    """What a database holds besides rows: the columns of each table, and the guards that keep them append-only."""
+    """The structure of a database: the columns of each table, and the guards that keep them append-only."""
 
     tables: Mapping[str, list[str]]
     guards: Mapping[str, str]
@@ -36,12 +34,12 @@ class Structure:
 class Storage(ABC):
     """The open database of a ledger, shared by the threads of one process.
 
-    A writing transaction takes the lock of the ledger's writers before it reads, so that what it read still
-    holds when it writes; its commit returns once the entry is on the disk. `where` may be shown to anyone.
+    A writing transaction takes the write lock of the ledger before it reads, so that what it read is still true
+    when it writes. Its commit returns when the entry is on the disk. `where` may be shown to anyone.
     """
 
     kept_in: str
-    """What a ledger of this kind is, in a sentence: a file, a database."""
+    """The kind of place in a sentence: a file, a database."""
 
     place: str
     """What leads to it: a path, an address."""
@@ -60,7 +58,7 @@ class Storage(ABC):
     ) -> None:
         self.where = where
         self.read_only = read_only
-        self._engine = engine
+        self.engine = engine
         self._password = password
         self._reader = engine.execution_options(**self.reading_options)
         self._writer = engine.execution_options(**self.writing_options)
@@ -74,13 +72,13 @@ class Storage(ABC):
 
     @abstractmethod
     def structure(self, connection: Connection) -> Structure:
-        """Return what the database holds; refuse one that is damaged."""
+        """Return the structure of the database; refuse a damaged one."""
 
     def close(self) -> None:
         """Close every connection. A second call does nothing."""
         self._closed = True
-        # Another process's connections are not ours to close: neither locks nor sessions survive a fork.
-        self._engine.dispose(close=os.getpid() == self._process)
+        # Another process must close its own connections: neither locks nor sessions survive a fork.
+        self.engine.dispose(close=os.getpid() == self._process)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -91,7 +89,7 @@ class Storage(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield a connection that alone may write; leaving the block commits, an error takes all back."""
+        """Yield the only connection that may write; leaving the block commits, an error undoes everything."""
         if self.read_only:
             raise LedgerError(f"{self.name} was opened read-only. Open it for writing. {UNSPENT}")
         with self._transaction(self._writer) as connection:
@@ -108,7 +106,7 @@ class Storage(ABC):
         """Make sure, inside the transaction, of what both kinds promise."""
 
     def _translate(self, error: BaseException | None, *, committing: bool) -> LedgerError:
-        """Return what an error of the database means; when `committing`, the debit may have been kept."""
+        """Return what an error of the database means; if `committing`, the debit may have been kept."""
         detail = f"SQLSTATE {code}" if (code := sqlstate_of(error)) else str(error)
         match trouble_of(error):
             case Trouble.BUSY:
@@ -122,8 +120,8 @@ class Storage(ABC):
             case Trouble.DISK:
                 # A commit whose flush failed may still be found on the disk after a restart.
                 return LedgerError(
-                    f"the disk of {self.name} failed ({detail}). Nothing was measured; whether the debit was "
-                    "kept can be seen in the ledger's entries once the disk is well."
+                    f"the disk of {self.name} failed ({detail}). Nothing was measured. When the disk works "
+                    "again, the ledger's entries show whether the debit was kept."
                 )
             case Trouble.NO_ACCESS:
                 return LedgerError(f"{self.name} cannot be opened or written to. {UNSPENT} {self.access}")
@@ -132,7 +130,7 @@ class Storage(ABC):
             case Trouble.MISSING:
                 return self._missing()
             case Trouble.CONSTRAINT:
-                return self._corrupt(f"does not take what should come next ({detail})")
+                return self._corrupt(f"does not accept the next entry ({detail})")
             # The statements are fixed and correct: what the database cannot make of them is its own fault.
             case Trouble.DAMAGED | Trouble.UNREADABLE | Trouble.UNKNOWN:
                 return self._corrupt(f"cannot be read ({detail})")
@@ -143,8 +141,8 @@ class Storage(ABC):
     def _out_of_reach(self, error: BaseException | None, *, committing: bool) -> LedgerError:
         if committing:
             problem = LedgerError(
-                f"the connection to {self.name} was lost in the middle of a commit. Nothing was measured; whether "
-                "the debit was kept can be seen in the ledger's entries once the server is back."
+                f"the connection to {self.name} was lost in the middle of a commit. Nothing was measured. "
+                "When the server is back, the ledger's entries show whether the debit was kept."
             )
         else:
             problem = LedgerError(
@@ -158,14 +156,14 @@ class Storage(ABC):
 
     def _takes_no_writes(self) -> LedgerError:
         return LedgerError(
-            f"the server of {self.name} takes no writes: it is a replica, or read-only. {UNSPENT} "
-            "Give the address of the primary server."
+            f"the server of {self.name} accepts no writes: it is a replica, or read-only. {UNSPENT} Give "
+            "the address of the primary server."
         )
 
     def _missing(self) -> LedgerMissing:
         return LedgerMissing(
-            f"there is no ledger at {self.where!r}. {UNSPENT} Check the {self.place}; a new ledger would know of no "
-            "earlier spending."
+            f"there is no ledger at {self.where!r}. {UNSPENT} Check the {self.place}; a new ledger would "
+            "not know earlier spending."
         )
 
     @contextmanager
@@ -173,7 +171,7 @@ class Storage(ABC):
         self._refuse_stray_use()
         with self._translated(), engine.connect() as connection, connection.begin() as transaction:
             yield connection
-            # What fails from here on may have been kept all the same.
+            # If something fails from here on, the debit may have been kept.
             with self._translated(committing=True):
                 transaction.commit()
 
@@ -202,8 +200,8 @@ class Storage(ABC):
 
     def _corrupt(self, reason: str) -> LedgerCorrupt:
         return LedgerCorrupt(
-            f"{self.name} {reason}. {UNSPENT} Keep the {self.kept_in} for inquiry, restore the newest sound copy, "
-            "and debit every release made since that copy."
+            f"{self.name} {reason}. {UNSPENT} Keep the {self.kept_in} for inquiry, restore the newest sound "
+            "copy, and debit every release that was made after that copy."
         )
 
     def _busy(self) -> LedgerBusy:

@@ -1,4 +1,4 @@
-"""The second place: where the heads of a ledger are kept outside of it, so that an older copy put back is found."""
+"""The witness: it keeps the heads of a ledger outside the ledger, so that an older copy is noticed."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ from tabulary.release.folder import sync_folder
 
 _FORMAT = "tabulary-witness/1"
 
-# Written behind a line that a crash has cut short. No name of an account holds a tab.
+# Written after a line that a crash has cut. No name of an account contains a tab.
 _TORN = b"\ttorn\n"
 
 
@@ -25,30 +25,30 @@ class Witness(Protocol):
         ...
 
     def note(self, heads: Sequence[Head]) -> None:
-        """Keep heads for good: they are on the disk when this returns. A newer known head is never forgotten."""
+        """Keep heads for ever: they are on the disk when this returns. A newer known head is never forgotten."""
         ...
 
 
 class Witnesses:
     """All witnesses of one open ledger; there may be none.
 
-    What a witness knows was in the ledger before the witness learnt it. So whoever asks the witnesses first and looks
-    into the ledger afterwards finds every head there, however many others are paying at that moment.
+    What a witness knows was in the ledger before the witness learnt it. So a process that asks the witnesses first
+    and reads the ledger afterwards finds every head there, even if others are paying at the same time.
     """
 
     def __init__(self) -> None:
         self._all: list[Witness] = []
 
     def add(self, witness: Witness) -> None:
-        """Ask and tell this witness too."""
+        """Add this witness."""
         self._all.append(witness)
 
     def heads(self) -> tuple[Head, ...]:
-        """Return what any of them knows."""
+        """Return what any witness knows."""
         return tuple(head for witness in self._all for head in witness.heads())
 
     def note(self, heads: Sequence[Head]) -> None:
-        """Tell every witness of debits that stand in the ledger; whoever cannot keep them stops the measurement."""
+        """Tell every witness about debits in the ledger; a witness that cannot keep them stops the measurement."""
         problems = []
         for witness in self._all:
             try:
@@ -58,12 +58,12 @@ class Witnesses:
         if problems:
             stands = " and ".join(f"entry {head.entries} of account {head.account!r}" for head in heads)
             raise LedgerError(
-                f"{problems[0]} Nothing was measured, but {stands} stands in the ledger and is spent. Mend what is "
-                "wrong before you pay again."
+                f"{problems[0]} Nothing was measured, but {stands} is in the ledger and is spent. Solve the "
+                "problem before you pay again."
             )
 
     def catch_up(self, heads: Sequence[Head]) -> None:
-        """Tell every witness the heads that are news to it: a crash may have come between a debit and the telling."""
+        """Tell every witness the heads that it does not know: a crash may have come after a debit."""
         for witness in self._all:
             known = {head.account: head.entries for head in witness.heads()}
             if news := [head for head in heads if head.entries > known.get(head.account, -1)]:
@@ -71,9 +71,9 @@ class Witnesses:
 
 
 class WitnessFile:
-    """A text file of heads that only ever grows: the identity of the ledger, then one line for each head.
+    """A text file of heads that only grows: the identity of the ledger, then one line per head.
 
-    Writers take turns by a lock on the file. A line that a crash has cut short is marked by the next writer, and counts
+    Writers take turns with a lock on the file. The next writer marks a line that a crash has cut; that line counts
     for nothing.
     """
 
@@ -86,7 +86,7 @@ class WitnessFile:
 
     @classmethod
     def begun(cls, path: str | os.PathLike[str], ledger: str) -> "WitnessFile":
-        """Return the witness at a path, after its first line was written where there is none."""
+        """Return the witness at a path; write its first line if the file does not exist."""
         witness = cls(path, ledger)
         witness._write(b"", begin=True)
         return witness
@@ -105,19 +105,19 @@ class WitnessFile:
                     self._read(file)
             except OSError as error:
                 raise LedgerError(
-                    f"{self.name} cannot be read: {error.strerror or error}. Nothing was measured. Put it back, or "
-                    "check its path."
+                    f"{self.name} cannot be read: {error.strerror or error}. Nothing was measured. Restore "
+                    "it, or check its path."
                 ) from None
             return tuple(self._newest.values())
 
     def note(self, heads: Sequence[Head]) -> None:
-        """Append one line for each head, and wait until they are on the disk."""
+        """Append one line per head, and wait until the lines are on the disk."""
         self._write("".join(f"{head}\n" for head in heads).encode())
 
     def _read(self, file: BinaryIO) -> None:
         status = os.fstat(file.fileno())
         if self._file != (status.st_dev, status.st_ino) or status.st_size < self._offset:
-            # Another file, or a shorter one, stands there now. What was read before is known all the same.
+            # Another file, or a shorter one, is there now. What was read before is still known.
             self._lines, self._offset, self._file = 0, 0, (status.st_dev, status.st_ino)
         file.seek(self._offset)
         for line in file:
@@ -128,7 +128,7 @@ class WitnessFile:
             self._offset += len(line)
         if not self._offset:
             raise LedgerError(
-                f"{self.name} is empty: it names no ledger. Nothing was measured. Put a copy of it back."
+                f"{self.name} is empty and names no ledger. Nothing was measured. Restore a copy of it."
             )
 
     def _take(self, line: bytes) -> None:
@@ -139,8 +139,8 @@ class WitnessFile:
                 head = Head.parse(line.decode())
             except (LedgerError, UnicodeDecodeError):
                 raise LedgerError(
-                    f"{self.name} holds no head in line {self._lines + 1}: somebody has edited it. Nothing was "
-                    "measured. Keep it for inquiry, and put a copy of it back."
+                    f"{self.name} has no head in line {self._lines + 1}: somebody has edited it. Nothing "
+                    "was measured. Keep it for inquiry, and restore a copy of it."
                 ) from None
             known = self._newest.get(head.account)
             if known is None or known.entries < head.entries:
@@ -151,16 +151,17 @@ class WitnessFile:
             return
         if line.startswith(f"{_FORMAT} ".encode()):
             raise LedgerError(
-                f"{self.name} is that of another ledger. Nothing was measured. Check which of the two paths is wrong."
+                f"{self.name} belongs to another ledger. Nothing was measured. Check which of the two paths "
+                "is wrong."
             )
         raise LedgerError(
-            f"{self.name} is no witness: its first line does not name a ledger. Nothing was measured. Choose another "
-            "path."
+            f"{self.name} is not a witness: its first line does not name a ledger. Nothing was measured. "
+            "Choose another path."
         )
 
     def _write(self, lines: bytes, *, begin: bool = False) -> None:
         try:
-            # Never created here but at its beginning: a witness that is gone must be missed.
+            # Created only for a new witness: a missing witness must be noticed.
             flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if begin else 0)
             file = os.open(self._path, flags, 0o644)
             try:
@@ -177,7 +178,7 @@ class WitnessFile:
 
         status = os.fstat(file)
         _refuse_other_files(status)
-        # Let go of when the file is closed.
+        # Released when the file is closed.
         fcntl.flock(file, fcntl.LOCK_EX)
         start = os.pread(file, len(self._header), 0)
         if not start.endswith(b"\n"):

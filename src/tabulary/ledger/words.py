@@ -8,7 +8,7 @@ _LONGEST = 200
 
 
 def refuse_unprintable(text: str, name: str) -> None:
-    """Refuse a text that would not stand on one line of a report.
+    """Refuse a text that does not fit on one line of a report.
 
     >>> refuse_unprintable("census 2021", "the name of an account")
     """
@@ -24,7 +24,7 @@ def refuse_unprintable(text: str, name: str) -> None:
 
 
 def refuse_other_than(kind: type | UnionType, value: object, name: str) -> None:
-    """Refuse a value that only looks like one of `kind`: a bare number is no budget, a bare word no relation.
+    """Refuse a value of another type: a bare number is not a budget, a bare word is not a relation.
 
     >>> refuse_other_than(int, 3, "the number of rooms")
     """

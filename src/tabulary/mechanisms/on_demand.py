@@ -1,9 +1,9 @@
-r"""Noisy residuals, each measured when it is first needed and the same ever after.
+r"""Noisy parts of a plan, each measured when it is first needed and the same ever after.
 
-What is measured, the sensitivity and the privacy are those of `residual` (`mechanisms.residuals`): the parts (S, B)
-that the plan lists, whole numbers plus discrete noise, over all of which one person costs the plan's loss and no more.
-That accounting takes all parts together. Which of them are asked for, in what order and how often, even after other
-answers have been seen, shows a function of that one measurement: post-processing.
+What is measured, the sensitivity and the privacy are those of the plan: the parts that it lists, whole numbers plus
+discrete noise, over all of which one person costs the plan's loss and no more. That accounting takes all parts
+together. Which of them are asked for, in what order and how often, even after other answers have been seen, shows a
+function of that one measurement: post-processing.
 
 So a part must have one noise for ever, although nobody keeps it. Its draws come from the words of a key and of the
 part's own name (`noise.keyed`), through the exact sampler. The plan lists no part twice, and names are spelled so that
@@ -17,7 +17,6 @@ of the records would have the same noise, and the difference of their answers wo
 
 import hashlib
 from collections.abc import Callable
-from fractions import Fraction
 from typing import NoReturn, SupportsIndex
 
 import numpy as np
@@ -26,34 +25,23 @@ from numpy.typing import NDArray
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.tally_cache import TallyCache
 from tabulary.confidential.weights import refuse_weights
+from tabulary.core.arrays import Integers
 from tabulary.core.cache import ArrayCache, Cache
 from tabulary.core.domain import check_same_domain
-from tabulary.core.residuals import residual_values
-from tabulary.errors import InvalidPlan, InvalidTable
+from tabulary.errors import InvalidTable
 from tabulary.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
     Entropy,
     ExactSampler,
-    RoundedGaussian,
     Sampler,
 )
 from tabulary.noise.keyed import KeyedEntropy
-from tabulary.planning import MeasuredMargin, Measurement, Plan
+from tabulary.noise.laws import SPENDING
+from tabulary.planning import Measurement, Part, Plan, Query
 
-# Every law that a plan can have, narrow and wide: both are drawn in ways of their own.
-_CHECKED = (
-    DiscreteLaplace(Fraction(3)),
-    DiscreteLaplace(Fraction(5000)),
-    DiscreteGaussian(Fraction(9)),
-    DiscreteGaussian(Fraction(10**8)),
-    RoundedGaussian(Fraction(9)),
-    RoundedGaussian(Fraction(10**8)),
-)
 _CHECKED_DRAWS = 1000
 
 
-class ResidualsOnDemand:
+class MeasuredOnDemand:
     """The noisy values of the parts of a plan, drawn under one key when they are asked for. Public, as they leave here.
 
     Unbiased. A part costs one sum of a counted table, one draw a value, and some twenty milliseconds for the tables of
@@ -80,39 +68,48 @@ class ResidualsOnDemand:
         self._values: ArrayCache[int, np.int64] = ArrayCache(Cache() if cache is None else cache)
 
     def values(self, position: int) -> NDArray[np.int64]:
-        """Return the noisy values of the part at this position of the plan, read-only."""
-        return self._values.get(position, lambda: self._measured(self.plan.measured[position]))
+        """Return the noisy values of the part at this position of the plan, read-only.
+
+        After the parts come the queries that the plan releases exactly.
+        """
+        return self._values.get(position, lambda: self._measured(position))
 
     def close(self) -> None:
         """Forget the values that are kept."""
         self._values.clear()
 
     def measurement(self) -> Measurement:
-        """Return the noisy values of all parts: what `residual` would have measured with these draws."""
-        return Measurement(self.plan, tuple(self.values(i) for i in range(len(self.plan.measured))))
+        """Return the values of all parts: what `measure` would have measured with these draws."""
+        return Measurement(self.plan, tuple(self.values(i) for i in range(len(self.plan.queries))))
 
     def __repr__(self) -> str:
-        return f"<ResidualsOnDemand of {len(self.plan.measured):,} parts>"
+        return f"<MeasuredOnDemand of {len(self.plan.measured):,} parts>"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("residuals on demand hold a secret key: they cannot be pickled or copied.")
+        raise TypeError("measurements on demand hold a secret key: they cannot be pickled or copied.")
 
-    def _measured(self, part: MeasuredMargin) -> NDArray[np.int64]:
+    def _measured(self, position: int) -> Integers:
+        query, encoded = self.plan.queries[position], self.plan.encoded
+        attributes = encoded.attributes(query.margin)
+        table = encoded.encode(attributes, self._tallies.exact(attributes))
+        (values,) = self.plan.query.all_values([query], {encoded.margin(attributes): table})
+        if position >= len(self.plan.measured):
+            return values
+        part = self.plan.measured[position]
         sampler = self._sampler(KeyedEntropy(self._key, *part_name(part)))
-        drawn = sampler.draw(part.noise, self.plan.shape_of(part))
-        centred = [i for i, attribute in enumerate(part.margin) if attribute in part.centred]
-        return np.asarray(residual_values(self._tallies.exact(part.margin), centred) + drawn)
+        drawn = sampler.draw(part.noise, query.draws(self.plan.measured_domain))
+        return query.with_noise(values, drawn, self.plan.measured_domain)
 
 
-def part_name(part: MeasuredMargin) -> tuple[str, str, str]:
+def part_name(part: Part[Query]) -> tuple[str, ...]:
     """Return the words under which the noise of a part is drawn; no two parts of a plan have the same.
 
     >>> from tabulary.noise import DiscreteLaplace
-    >>> part_name(MeasuredMargin(("sex", "age"), DiscreteLaplace(1), "residuals", ("age",)))
+    >>> from tabulary.planning import Residuals
+    >>> part_name(Part(Residuals(("sex", "age"), ("age",)), DiscreteLaplace(1)))
     ('part', 'sex,age', 'age')
     """
-    # An attribute's name is not empty and holds no comma.
-    return "part", ",".join(part.margin), ",".join(part.centred)
+    return "part", *part.query.key
 
 
 def noise_check(key: bytes) -> str:
@@ -125,21 +122,23 @@ def noise_check(key: bytes) -> str:
     'ebdfb70a52fbd423cdd86f1994a82a44'
     """
     digest = hashlib.sha256()
-    for law in _CHECKED:
+    # Not every registered law: another installed package must not change the digits.
+    for law in (example for spending in SPENDING.values() for example in spending.examples()):
         sampler = ExactSampler(KeyedEntropy(key, "check", *law.describe().values()))
         digest.update(sampler.draw(law, _CHECKED_DRAWS).astype("<i8").tobytes())
     return digest.hexdigest()[:32]
 
 
 def check_measurable(tallies: TallyCache, plan: Plan) -> None:
-    """Refuse records that a plan of residuals cannot measure, before anything is paid. Counts them once."""
+    """Refuse records that a plan cannot measure, before anything is paid. Counts them once."""
     refuse_weights(tallies.weights, use="a plan", state="Nothing was measured.")
-    if plan.query != "residuals":
-        raise InvalidPlan(f"mechanism {plan.mechanism!r} does not measure residuals. Nothing was measured.")
     check_same_domain(
         tallies.domain, plan.domain, things="the data and the plan", state="Nothing was measured."
     )
     refuse_public_total(plan.neighbours, tallies.drops)
-    largest = max(plan.domain.cells(part.centred) for part in plan.measured)
+    largest = max(query.growth(plan.measured_domain) for query in plan.queries)
     if largest * int(tallies.exact(())) >= 2**62:
-        raise InvalidTable("a table with counts this large has residuals beyond 64-bit whole numbers.")
+        raise InvalidTable(
+            "with this many records some measured values would not fit into 64-bit whole numbers. Nothing was "
+            "measured."
+        )

@@ -1,17 +1,22 @@
 """The discrete Gaussian distribution, exactly."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tabulary.core.privacy import ZCDP, Loss
 from tabulary.noise.acceptance import accept
+from tabulary.noise.checks import as_integers, check_half_width, folded, sample_in_pieces
+from tabulary.noise.count_likelihood import GAUSSIAN, CountLikelihood
 from tabulary.noise.entropy import Entropy, fresh_words
-from tabulary.noise.integer import as_integers, check_half_width, exact_scale, folded, sample_in_pieces
+from tabulary.noise.gaussian_noise import GaussianNoise
+from tabulary.noise.integer import shown
 from tabulary.noise.inversion import WORD_BITS, Inversion
 from tabulary.noise.slots import gaussian_slots
 from tabulary.noise.sums import NEGLIGIBLE, half_width_of_sum, smallest
@@ -22,7 +27,7 @@ _BLOCK_SIGMA_BITS = 8
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(GaussianNoise):
     r"""Noise with P(k) ∝ exp(-k² / (2σ²)) on all integers, σ² = `variance_parameter`.
 
     Added to integers of L2 sensitivity Δ it is (Δ²/(2σ²))-zero-concentrated differentially private: Canonne,
@@ -36,20 +41,15 @@ class DiscreteGaussian:
     78
     """
 
-    variance_parameter: Fraction
+    family: ClassVar[str] = "discrete-gaussian"
+    formula: ClassVar[str] = "P(k) ∝ e^{−k² / (2σ²)}"
+    wide: ClassVar[float] = 3.0
+    power: ClassVar[int] = 2
 
-    def __post_init__(self) -> None:
-        number = exact_scale(self.variance_parameter, name="variance_parameter", power=2)
-        object.__setattr__(self, "variance_parameter", number)
-
-    @classmethod
-    def from_sigma(cls, sigma: object) -> Self:
-        """Return the noise whose variance parameter is `sigma` squared.
-
-        >>> DiscreteGaussian.from_sigma("1/2")
-        DiscreteGaussian(variance_parameter=Fraction(1, 4))
-        """
-        return cls(exact_scale(sigma, name="sigma") ** 2)
+    @property
+    def unit_costs(self) -> Mapping[type[Loss], Fraction]:
+        """ρ = 1/(2σ²) for a change of one: Canonne, Kamath & Steinke (2020), Theorem 14."""
+        return {ZCDP: self.rate}
 
     def sample(self, size: int | tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
         """Return independent draws from exactly this law.
@@ -146,13 +146,16 @@ class DiscreteGaussian:
         """
         return np.asarray(float(self.variance_parameter) * np.asarray(t, dtype=np.float64) ** 2 / 2)
 
-    def describe(self) -> dict[str, str]:
-        """Return the family and the exact variance parameter.
+    def likelihood(self, terms: int = 1) -> CountLikelihood:
+        """Return log P(x | a): exactly a parabola for one draw."""
+        if terms > 1:
+            return super().likelihood(terms)
+        return CountLikelihood(GAUSSIAN, float(self.variance_parameter), math.log(float(self.pmf(0))))
 
-        >>> DiscreteGaussian(1600).describe()
-        {'family': 'discrete-gaussian', 'variance_parameter': '1600'}
-        """
-        return {"family": "discrete-gaussian", "variance_parameter": str(self.variance_parameter)}
+    @property
+    def words(self) -> str:
+        """The law and its variance parameter for a reader."""
+        return f"discrete Gaussian, σ² = {shown(self.variance_parameter)}"
 
 
 def _block_bits(variance_parameter: Fraction) -> int:

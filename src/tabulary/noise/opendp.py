@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.errors import InvalidNoise, MissingExtra
+from tabulary.noise.checks import sample_in_pieces
 from tabulary.noise.gaussian import DiscreteGaussian
-from tabulary.noise.integer import IntegerNoise, sample_in_pieces
+from tabulary.noise.integer import IntegerNoise
 from tabulary.noise.laplace import DiscreteLaplace
 
 

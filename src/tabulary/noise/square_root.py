@@ -5,14 +5,15 @@ import operator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidNoise
+from tabulary.noise.checks import as_integers, sample_in_pieces
 from tabulary.noise.entropy import Entropy, fresh_words
-from tabulary.noise.integer import as_integers, sample_in_pieces
 from tabulary.noise.inversion import WORD_BITS, Inversion
 from tabulary.noise.root_blocks import RootBlocks, root_distances
 from tabulary.noise.summation import POINTS, sum_rule
@@ -54,6 +55,8 @@ class SquareRootLaplace:
     >>> round(law.mean, 2), round(law.variance ** 0.5, 2), law.pmf([0, 10]).round(4).tolist()
     (103.44, 149.93, [0.0069, 0.0153])
     """
+
+    family: ClassVar[str] = "square-root-laplace"
 
     rate: Fraction
     centre: int = field(repr=False)
@@ -145,7 +148,7 @@ class SquareRootLaplace:
         >>> SquareRootLaplace("1/4", 12).describe()
         {'family': 'square-root-laplace', 'rate': '1/4'}
         """
-        return {"family": "square-root-laplace", "rate": str(self.rate)}
+        return {"family": self.family, "rate": str(self.rate)}
 
     def _weights(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Return exp(-c·\|√b - √a\|) for b = a + shift, the difference of roots without cancellation."""

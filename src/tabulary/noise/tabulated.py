@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.errors import InvalidNoise
+from tabulary.noise.checks import as_integers, sample_in_pieces
 from tabulary.noise.entropy import Entropy
-from tabulary.noise.integer import as_integers, sample_in_pieces
+from tabulary.noise.integer import AddedNoise
 from tabulary.noise.inversion import Inversion
 from tabulary.noise.slots import Slots
 from tabulary.noise.truncated import LARGEST_BOUND
 
 
 @dataclass(frozen=True)
-class Tabulated:
+class Tabulated(AddedNoise):
     """Noise with P(`lowest` + i) = `weights[i]` / Σ `weights`, drawn exactly.
 
     The weights are whole numbers, so the law is the written one and no rounding of it. It need not be

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidNoise
-from tabulary.noise.integer import IntegerNoise, check_half_width
+from tabulary.noise.checks import check_half_width
+from tabulary.noise.integer import IntegerNoise
 from tabulary.noise.sums import LARGEST_CONFIDENCE, NEGLIGIBLE, smallest
 
 # Probabilities are known to this, and the confidence is raised by it.

@@ -1,4 +1,4 @@
-"""Perturbations that add one noise to every count, whatever the count: discrete Laplace and discrete Normal."""
+"""Perturbations that add the same noise to every count: discrete Laplace and discrete Normal."""
 
 import math
 from abc import abstractmethod
@@ -18,18 +18,17 @@ from tabulary.errors import InvalidNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, Truncated
 from tabulary.noise.truncated import check_bound
 from tabulary.perturb.exact_delta import checked_epsilon, delta_between
-from tabulary.perturb.law import Loss, Perturbation, Row
+from tabulary.perturb.perturbation import Loss, Perturbation, Row
 
-# A law without a bound is summed over the values that hold all of it but this.
+# A law without a bound is summed over values that contain all but this share of it.
 _LEFT_OUT = 1e-17
 _MOST_VALUES = 20_000_000
 
 
 class Additive(Perturbation):
-    """A perturbation whose noise does not depend on the count it is added to.
+    """A perturbation whose noise does not depend on the count.
 
-    Unbiased, because the noise is symmetric. Negative values are published as they come unless a `minimum`
-    is asked for.
+    Unbiased, because the noise is symmetric. Negative values are published unless there is a `minimum`.
     """
 
     epsilon: Fraction
@@ -51,7 +50,7 @@ class Additive(Perturbation):
 
     def delta_at(self, epsilon: object) -> float:
         """Return the exact δ at ε, the same for every pair of neighbouring counts."""
-        # The noise is log-concave, so the larger of two moves of a count is never the better hidden.
+        # The noise is log-concave, so a larger change of a count is never better hidden.
         return delta_between(self.row(0), self.row(self.sensitivity), checked_epsilon(epsilon))
 
     def variance(self, original: int = 0, *, minimum: int | None = None) -> float:
@@ -138,11 +137,10 @@ class Laplace(Additive):
 class Normal(Additive):
     r"""Adds x with probability ∝ exp(-ε x² / (2m + 1)) for \|x\| ≤ m, the `bound`.
 
-    Rinott et al. (2018), (5.3): the exponential mechanism for the loss l2. Without a bound one person would
-    move a log-probability without limit, so there must be one. With sensitivity s the divisor is
-    s(2m + s) = (m + s)² - m². The paper's ε covers a move that ends outside the bound; inside it a
-    log-probability moves by at most ε (2m - 1)/(2m + 1) for s = 1, so the same δ = p(m) goes with a smaller ε:
-    `epsilon_at(delta)` tells.
+    Rinott et al. (2018), (5.3): the exponential mechanism for the loss l2. Without a bound one person could change
+    a log-probability without limit, so there must be a bound. With sensitivity s the divisor is s(2m + s) = (m +
+    s)² - m². The paper's ε covers a change that ends outside the bound; inside it a log-probability changes by at
+    most ε (2m - 1)/(2m + 1) for s = 1, so the same δ = p(m) holds at a smaller ε: see `epsilon_at(delta)`.
 
     >>> round(Normal(1, bound=10).delta, 5), round(Normal(1, bound=10).epsilon_at(Normal(1, bound=10).delta), 4)
     (0.00105, 0.9048)
@@ -155,7 +153,7 @@ class Normal(Additive):
     def __init__(self, epsilon: object, bound: int | None = None, *, sensitivity: int = 1) -> None:
         if bound is None:
             raise InvalidNoise(
-                "Normal perturbation needs a bound: without one, no ε holds for any δ of this construction. "
+                "Normal perturbation needs a bound: without one, this construction has no ε for any δ. "
                 "Give one, for example Normal(1, bound=10), or use Laplace. Nothing was drawn."
             )
         _settle(self, epsilon, bound, sensitivity)
@@ -174,11 +172,13 @@ def _settle(law: Additive, epsilon: object, bound: int | None, sensitivity: int)
     if bound is not None:
         check_bound(bound)
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
-        raise InvalidNoise(f"The sensitivity of a count is a positive whole number, not {sensitivity!r}.")
+        raise InvalidNoise(
+            f"The sensitivity of a count must be a positive whole number, not {sensitivity!r}."
+        )
     if bound is not None and 2 * bound < sensitivity:
         raise InvalidNoise(
             f"The bound {bound} is below half the sensitivity {sensitivity}: two neighbouring counts could "
-            "never be published as the same value. Take a larger bound, or none. Nothing was drawn."
+            "never be published as the same value. Choose a larger bound, or none. Nothing was drawn."
         )
     object.__setattr__(law, "epsilon", PureDP(epsilon).epsilon)
     object.__setattr__(law, "bound", bound)
@@ -195,8 +195,8 @@ def _row(noise: DiscreteLaplace | Truncated, bound: int | None) -> tuple[int, Fl
         reach = math.ceil(float(noise.scale) * math.log(2 / _LEFT_OUT))
         if 2 * reach > _MOST_VALUES:
             raise InvalidNoise(
-                "So small an ε spreads the counts over more values than can be listed one by one. "
-                "Give a bound, or ask for what has a closed form: delta, variance, the losses l1 and l2."
+                "Such a small ε spreads the counts over more values than can be listed. Give a bound, or "
+                "use a quantity with a closed form: delta, variance, the losses l1 and l2."
             )
     probabilities = noise.pmf(np.arange(-reach, reach + 1))
     probabilities.flags.writeable = False

@@ -1,4 +1,4 @@
-"""What a list of tables perturbed one by one costs in accuracy, beside mechanisms whose tables agree."""
+"""The accuracy of a list of tables perturbed one by one, compared with mechanisms whose tables agree."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy, PureDP
 from tabulary.errors import TooManyCells
 from tabulary.planning.comparison import Refusal, compare_plans, show_error
-from tabulary.planning.direct import Request
+from tabulary.planning.request import Request
 
 if TYPE_CHECKING:
     from tabulary.perturb.tables import Tables
@@ -20,7 +20,7 @@ EQUAL, ALLOCATED = "equal split", "allocated split"
 class Alternative:
     """One way to publish the list. `error` is the root mean squared error over all cells, tables by their weights.
 
-    `agree` tells whether a margin equals the sum of its cells in every table that holds it.
+    `agree` says whether a margin equals the sum of its cells in every table that contains it.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Every way to publish a list at the same promise, the smallest error first, and what stood in the way of others.
+    """Every way to publish a list with the same promise, smallest error first, and why other ways are not possible.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.perturb.tables import Tables
@@ -68,7 +68,7 @@ class Alternatives:
 
 
 def alternatives_to(tables: "Tables") -> Alternatives:
-    """Return the expected error of a list beside that of other ways to publish it. Reads no data, spends nothing.
+    """Return the expected error of a list, compared with other ways to publish it. Reads no data, spends nothing.
 
     Perturbed one by one: as given, the same with margins restored, and without a bound with the budget split equally
     and split by allocation. The last two have the same ε and no δ, so they promise no less. The mechanisms of

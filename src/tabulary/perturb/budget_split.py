@@ -12,7 +12,7 @@ _DIGITS = 6
 _HALVINGS = 50
 # One for each power of e that the largest rate may be above the right one, and a few to converge.
 _NEWTON_STEPS = 40
-# How near to the minimum the bisection comes.
+# The precision of the bisection.
 _FOUND = 1e-11
 
 

@@ -1,4 +1,4 @@
-"""A perturbation of the user's own."""
+"""A perturbation that the user defines."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from tabulary.errors import InvalidNoise
 from tabulary.noise import Tabulated
 from tabulary.perturb.tabulated import RowByRow
 
-# Decimals that were rounded before they were written add up to one only nearly.
+# Decimals that were rounded before add up to one only approximately.
 _TOLERANCE = Fraction(1, 10**9)
 
 
@@ -59,12 +59,12 @@ def _law(row: object, original: int, rows: int) -> Tabulated:
     where = "" if rows == 1 else f" of the count {original}"
     if not isinstance(row, Mapping) or not row:
         raise InvalidNoise(
-            f"The probabilities{where} are a mapping from offsets to probabilities, "
-            "such as {-1: 0.25, 0: 0.5, 1: 0.25}."
+            f"The probabilities{where} must be a mapping from offsets to probabilities, such as {{-1: 0.25, "
+            "0: 0.5, 1: 0.25}."
         )
     for offset in row:
         if isinstance(offset, bool) or not isinstance(offset, int):
-            raise InvalidNoise(f"An offset{where} is a whole number, not {offset!r}. Nothing was drawn.")
+            raise InvalidNoise(f"An offset{where} must be a whole number, not {offset!r}. Nothing was drawn.")
     exact = {
         k: exact_fraction(p, name=f"the probability of {k:+d}{where}", error=InvalidNoise)
         for k, p in row.items()
@@ -75,8 +75,8 @@ def _law(row: object, original: int, rows: int) -> Tabulated:
     total = sum(exact.values(), Fraction(0))
     if abs(total - 1) > _TOLERANCE:
         raise InvalidNoise(
-            f"The probabilities{where} add up to {float(total):.10g}, not to 1. Nothing was drawn. "
-            "Write them as fractions, such as '1/3', if decimals fall short."
+            f"The probabilities{where} add up to {float(total):.10g}, not to 1. Nothing was drawn. Write "
+            "them as fractions, such as '1/3', if decimals are not exact."
         )
     shared = reduce(math.lcm, (p.denominator for p in exact.values()))
     lowest, highest = min(exact), max(exact)

@@ -1,4 +1,4 @@
-"""How wrong the tables of a list are expected to be, before any budget is spent."""
+"""The expected errors of the tables of a list, before any budget is spent."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Deviation:
     """The standard deviations of one table: perturbed, added up from the table on `source`, and restored.
 
-    None where no other table of the list contains it, or where a list with structural zeros is too large to restore.
+    None if no other table of the list contains it, or if a list with structural zeros is too large to restore.
     """
 
     margin: Margin
@@ -85,10 +85,10 @@ def deviations_of(tables: "Tables") -> Deviations:
 def summed_deviation(tables: "Tables", margin: Margin, source: Margin) -> float:
     """Return the standard deviation of a cell of the table on `margin` as the sum of cells of that on `source`.
 
-    Where structural zeros make some cells sums of fewer, the root of the mean variance over the possible cells.
+    If structural zeros make some cells sums of fewer cells: the root of the mean variance over the possible cells.
     """
     if not set(margin) <= set(source):
-        raise InvalidWorkload(f"{show_margin(margin)} is no margin of {show_margin(source)}.")
+        raise InvalidWorkload(f"{show_margin(margin)} is not a margin of {show_margin(source)}.")
     terms = tables.domain.project(source).multiplicity(margin)
     mean = float(terms.sum(dtype=np.float64)) / int((terms > 0).sum())
     return tables.worth * math.sqrt(mean * tables.law(source).noise.variance)
@@ -101,13 +101,13 @@ def restored_deviation(tables: "Tables", margin: Margin) -> float:
 
 
 def best_source(tables: "Tables", margin: Margin, *, other: bool = False) -> Margin:
-    """Return the table of the list that a margin is best added up from: itself if it is there, and not `other`."""
+    """Return the table from which a margin is best added up: itself if it is in the list, but not `other`."""
     sources = _sources(tables, margin, other=other)
     if not sources:
         raise InvalidWorkload(f"no table of the list {tables.workload} contains {show_margin(margin)}.")
     if margin in sources:
         return margin
-    # Ties go to the first, so that two readers of one list agree.
+    # Ties go to the first, so that two readers of one list get the same result.
     return min(sources, key=lambda source: summed_deviation(tables, margin, source))
 
 

@@ -1,4 +1,4 @@
-"""The law of largest entropy on given offsets, under a mean of zero and what else is asked of it.
+"""The law of largest entropy on given offsets, with mean zero and further constraints.
 
 The program is: maximise -Σ p log p subject to Σ p = 1, Σ k p = 0, Σ k² p = variance, p(0) = stay, and p not rising
 outward. Its dual has one variable for each equation: log p = λ·f(k) + constant, with the features
@@ -22,9 +22,9 @@ _HALVINGS = 60
 # Below this gain the dual's own rounding would mislead a line search, and whole steps converge by themselves.
 _SURE_GAIN = 1e-7
 _PATIENCE = 20
-# Above it a whole step may leap to where all probability is on one offset, from where no step leads back.
+# Above it a full step may jump to a law with all probability on one offset, and no step leads back from there.
 _WHOLE_STEPS = 1 / 16
-# Where few blocks are left their covariance is singular, and the gradient must lead on to more of them.
+# With few blocks left their covariance is singular, and the gradient must lead to more of them.
 _DAMPING = 1e-3
 _LEAST_DAMPING = 1e-13
 # Below this a feature does not vary, and its square is lost among the smallest numbers.
@@ -45,7 +45,7 @@ class EntropyProgram:
     mono: bool
 
     def solve(self) -> Floats:
-        """Return the probabilities of the offsets; they miss what was asked where nothing can have it.
+        """Return the probabilities of the offsets; if no law satisfies the constraints, these do not either.
 
         >>> EntropyProgram(np.arange(-1, 2), 0.5, None, False).solve().round(6).tolist()
         [0.25, 0.5, 0.25]
@@ -75,12 +75,12 @@ class EntropyProgram:
         return self._symmetric(best.probabilities)
 
     def variances(self) -> tuple[float, float] | None:
-        """Return the least and the largest variance there is with all else as asked; None if there is none.
+        """Return the smallest and the largest possible variance under all other constraints; None if there is none.
 
         >>> EntropyProgram(np.arange(-1, 6), None, None, False).variances()
         (0.0, 5.0)
         """
-        # Loaded for the sake of an error message only.
+        # Loaded only for an error message.
         import highspy
 
         from tabulary.linear_solver import linear_solver
@@ -106,7 +106,7 @@ class EntropyProgram:
         return found[0], found[1]
 
     def _equations(self) -> tuple[Floats, Floats]:
-        """Return one feature a column, in units of the largest offset, and the mean that each must have."""
+        """Return one feature per column, in units of the largest offset, and the required mean of each."""
         unit = float(np.abs(self.offsets).max()) or 1.0
         k = self.offsets / unit
         columns, targets = [k], [0.0]

@@ -1,12 +1,12 @@
-"""How much a perturbation betrays: its exact δ(ε), from the rows of neighbouring counts.
+"""The exact δ(ε) of a perturbation, from the rows of neighbouring counts.
 
-One table is (ε, δ)-differentially private exactly for
+One table is (ε, δ)-differentially private if and only if δ is at least
 
     δ(ε) = max over neighbouring counts a, a' of Σ_b max(0, p(a, b) - e^ε p(a', b)),
 
-both ways round (Dwork et al. 2006, made exact: the worst set S holds the values b whose term is positive). The
-other cells of two neighbouring tables are equal and perturbed alike, so they add nothing. A published value
-that one neighbour forbids counts in full: no ε excuses it.
+in both directions (Dwork et al. 2006, made exact: the worst set S contains the values b whose term is positive).
+The other cells of two neighbouring tables are equal and perturbed in the same way, so they add nothing. A published
+value that is impossible for one neighbour counts in full, at every ε.
 """
 
 import math
@@ -18,9 +18,9 @@ import numpy as np
 from tabulary.core.arrays import Floats
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidPrivacy
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 
-# Each probability is good to a few dozen units in its last place; a δ is moved up by this share of it.
+# Each probability is exact to a few dozen units in its last place; a δ is rounded up by this share.
 _SLACK = 1e-14
 
 
@@ -32,12 +32,12 @@ def checked_epsilon(epsilon: object) -> float:
     """
     number = exact_fraction(epsilon, name="epsilon", error=InvalidPrivacy)
     if number < 0:
-        raise InvalidPrivacy(f"epsilon must not be negative, and {epsilon} is. Nothing was drawn.")
+        raise InvalidPrivacy(f"epsilon must not be negative, but it is {epsilon}. Nothing was drawn.")
     return float(min(number, Fraction(10**6)))
 
 
 def delta_between(one: Row, other: Row, epsilon: float) -> float:
-    """Return Σ max(0, p - e^ε q) for two rows, rounded up; what the first row leaves out counts in full.
+    """Return Σ max(0, p - e^ε q) for two rows, rounded up; the part that the first row leaves out counts in full.
 
     >>> import numpy as np
     >>> bounded = np.array([0.25, 0.5, 0.25])
@@ -47,7 +47,7 @@ def delta_between(one: Row, other: Row, epsilon: float) -> float:
     p, q = _aligned(one, other)
     # e^ε q overflows only where it exceeds any p.
     excess = p - q * math.exp(min(epsilon, 700.0))
-    # Where the ratio is e^ε itself, what is left of the difference is rounding.
+    # If the ratio is e^ε itself, the rest of the difference is rounding.
     positive = excess > _SLACK * p
     if not positive.any():
         return min(1.0, one.left_out)
@@ -55,7 +55,7 @@ def delta_between(one: Row, other: Row, epsilon: float) -> float:
 
 
 def largest_delta(law: Perturbation, epsilon: object, originals: Iterable[int]) -> float:
-    """Return the largest δ(ε) over the neighbours of these original counts, both ways round."""
+    """Return the largest δ(ε) over the neighbours of these original counts, in both directions."""
     at = checked_epsilon(epsilon)
     return max(
         delta_between(one, other, at)
@@ -77,7 +77,7 @@ def largest_forbidden(law: Perturbation) -> float:
 
 
 def neighbouring_rows(law: Perturbation, originals: Iterable[int]) -> Iterator[tuple[Row, Row]]:
-    """Yield the rows of every original count and of the counts that one more person makes of it."""
+    """Yield the row of every original count, and the rows of the counts with one more person."""
     for original in originals:
         here = law.row(original)
         for step in range(1, law.sensitivity + 1):

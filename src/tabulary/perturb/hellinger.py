@@ -1,4 +1,4 @@
-"""The perturbation that is Laplace noise on the scale of square roots."""
+"""The perturbation by Laplace noise on the scale of square roots."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.noise import Entropy, SquareRootLaplace
 from tabulary.perturb.exact_delta import checked_epsilon
-from tabulary.perturb.law import Perturbation, Row, checked_count
+from tabulary.perturb.perturbation import Perturbation, Row, checked_count
 
 _SMALLEST, _LARGEST = Fraction(1, 20), Fraction(1000)
 _MOST_VALUES = 20_000_000
@@ -82,9 +82,10 @@ class Hellinger(Perturbation):
         named = PureDP(epsilon).epsilon
         if not _SMALLEST <= named <= _LARGEST:
             raise InvalidNoise(
-                f"Hellinger perturbation takes an ε from {show_fraction(_SMALLEST)} to {show_fraction(_LARGEST)}, "
-                f"not {show_fraction(named)}: a smaller one spreads every count over more values than can be "
-                "listed, a larger one does not hide a zero. Nothing was drawn. Take another ε, or Laplace."
+                f"Hellinger perturbation needs an ε from {show_fraction(_SMALLEST)} to "
+                f"{show_fraction(_LARGEST)}, not {show_fraction(named)}: a smaller one spreads every count "
+                "over more values than can be listed, a larger one does not hide a zero. Nothing was "
+                "drawn. Choose another ε, or Laplace."
             )
         object.__setattr__(self, "epsilon", named)
 
@@ -100,8 +101,8 @@ class Hellinger(Perturbation):
         highest = math.floor((root + reach) ** 2) + 1
         if highest - lowest > _MOST_VALUES:
             raise InvalidNoise(
-                "So small an ε spreads so large a count over more values than can be listed one by one. "
-                "Ask for what needs no list: delta_at, bias, variance. Or take a larger ε."
+                "Such a small ε spreads such a large count over more values than can be listed. Use a "
+                "quantity that needs no list: delta_at, bias, variance. Or choose a larger ε."
             )
         return Row(lowest, self._published(original).pmf(np.arange(lowest, highest + 1)), _LEFT_OUT)
 

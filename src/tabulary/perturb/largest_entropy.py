@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tabulary.core.arrays import Floats
-from tabulary.perturb.law import Row
+from tabulary.perturb.perturbation import Row
 
 _STEPS = 60
 # A step that promises this much less moves no probability by more than its root.

@@ -1,4 +1,4 @@
-"""The perturbation tables of statistical offices: maximum entropy under a range, a mean and a variance."""
+"""The perturbation tables of statistical offices: maximum entropy for a range, a mean and a variance."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +13,9 @@ from tabulary.noise import Tabulated
 from tabulary.perturb.entropy_program import EntropyProgram
 from tabulary.perturb.tabulated import RowByRow
 
-# Tables in use reach 10 or 20; one that reaches this far takes seconds to solve.
+# Tables in practice reach 10 or 20; a table that reaches this far takes seconds to solve.
 _LARGEST_BOUND = 250
-# What the exact law may miss of what was asked.
+# The error that the exact law may have in each constraint.
 _TOLERANCE = 1e-12
 
 Value = TypeVar("Value")
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, init=False, repr=False)
 class MaxEntropy(RowByRow):
-    r"""Adds what has the largest entropy of all that has mean 0 and this variance and stays within ±`bound`.
+    r"""Adds the noise of largest entropy with mean 0, this variance and values within ±`bound`.
 
     The design of perturbation tables for cell keys: Fraser & Wooton (2005), Marley & Leaver (2011), Giessing
     (2016). Parameters as in the R package ptable, where `bound` is D and `variance` is V. Each says something
@@ -42,14 +42,14 @@ class MaxEntropy(RowByRow):
     serves all larger counts. Counts below D (D + js + 1 if js > 0) have rows of their own. `variance_parameter`
     holds the variance asked for; `variance(a)` tells that of the row of a.
 
-    Without `nonnegative` one row serves all counts. It is p(k) ∝ exp(-λk²), with λ > 0 for a variance below
-    D(D + 1)/3, that of the uniform law, and λ < 0 above it, up to D². How the other rows are solved is told in
-    `tabulary.perturb.entropy_program`. What is drawn, and what every property is computed from, is the solution
-    in units of 2⁻⁶²: its mean, variance and `pstay` are those asked for to 1e-12, or there is an error.
+    Without `nonnegative` one row serves all counts. It is p(k) ∝ exp(-λk²), with λ > 0 for a variance below D(D +
+    1)/3, that of the uniform law, and λ < 0 above it, up to D². `tabulary.perturb.entropy_program` says how the
+    other rows are solved. The law that is drawn, and from which every property is computed, is the solution in
+    units of 2⁻⁶²: its mean, variance and `pstay` are exact to 1e-12, or there is an error.
 
-    Privacy: none is promised, for entropy is no measure of it. With `nonnegative` a positive published value
-    proves that the original one is not zero, so δ is at least 1 - p(1, 0) whatever the ε: Rinott et al. (2018),
-    section 4.5. In this table that is 0.48:
+    Privacy: none is promised, because entropy does not measure it. With `nonnegative` a positive published value
+    proves that the original one is not zero, so δ is at least 1 - p(1, 0) at every ε: Rinott et al. (2018), section
+    4.5. In this table that is 0.48:
 
     >>> table = MaxEntropy(2, bound=5, nonnegative=True)
     >>> [round(table.transition(1, b), 3) for b in range(7)]
@@ -143,9 +143,10 @@ class MaxEntropy(RowByRow):
 
 
 def _law(free: EntropyProgram, variance: float, at_most: bool, where: str) -> Tabulated:
-    """Return the exact law of one row, or raise InvalidNoise that says what could be had instead."""
+    """Return the exact law of one row, or raise InvalidNoise, which says what is possible instead."""
     if at_most:
-        # An upper bound that the law of largest entropy keeps is none; one that it breaks holds with equality.
+        # An upper bound that the law of largest entropy satisfies has no effect; one that it violates holds with
+        # equality.
         freest = _exact(free)
         if freest is not None and freest.variance <= variance:
             return freest
@@ -156,7 +157,7 @@ def _law(free: EntropyProgram, variance: float, at_most: bool, where: str) -> Ta
 
 
 def _exact(asked: EntropyProgram) -> Tabulated | None:
-    """Return the solution in units of 2**-62 if it has all that was asked; None if it has not."""
+    """Return the solution in units of 2**-62 if it satisfies all constraints, otherwise None."""
     lowest, highest = int(asked.offsets[0]), int(asked.offsets[-1])
     probabilities = np.zeros(highest - lowest + 1)
     probabilities[asked.offsets - lowest] = asked.solve()
@@ -170,23 +171,24 @@ def _exact(asked: EntropyProgram) -> Tabulated | None:
 
 
 def _refusal(free: EntropyProgram, variance: float, where: str) -> str:
-    """Return what to tell who asked for a variance that no law of this row has."""
+    """Return the message for a variance that no law of this row has."""
     law = f"No law on the offsets {free.offsets[0]:+d} to {free.offsets[-1]:+d}{where} has mean 0"
     law += "" if free.stay is None else f", pstay {free.stay:.6g}"
     law += ", falls towards both sides" if free.mono else ""
     between = free.variances()
     if between is None:
-        return f"{law}. Nothing was drawn. Take a larger bound, or leave out pstay or mono."
+        return f"{law}. Nothing was drawn. Choose a larger bound, or leave out pstay or mono."
     low, high = between
     if low * (1 - 1e-9) <= variance <= high * (1 + 1e-9):
         return (
-            f"A variance of {variance:.6g} is so near to the end of what there is{where}, {low:.6g} to {high:.6g}, "
-            "that it cannot be met to twelve digits. Nothing was drawn. Take one farther inside."
+            f"A variance of {variance:.6g} is so close to the end of the possible range{where}, {low:.6g} "
+            f"to {high:.6g}, that it cannot be met to twelve digits. Nothing was drawn. Choose one further "
+            "inside."
         )
     instead = "at_most=True" if variance > high else "another js or pstay"
     return (
-        f"{law} and variance {variance:.6g}: there the variance lies between {low:.6g} and {high:.6g}. "
-        f"Nothing was drawn. Take such a variance, or {instead}."
+        f"{law} and variance {variance:.6g}: the variance must be between {low:.6g} and {high:.6g}. Nothing "
+        f"was drawn. Choose such a variance, or {instead}."
     )
 
 
@@ -194,17 +196,18 @@ def _check_range(bound: int, nonnegative: bool, js: int) -> None:
     for name, value, least in (("bound", bound, 1), ("js", js, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LARGEST_BOUND:
             raise InvalidNoise(
-                f"{name} is a whole number from {least} to {_LARGEST_BOUND}, not {value!r}. Nothing was drawn."
+                f"{name} must be a whole number from {least} to {_LARGEST_BOUND}, not {value!r}. Nothing "
+                "was drawn."
             )
     if js and not nonnegative:
         raise InvalidNoise(
-            "js keeps small positive values unpublished, which makes sense only where no negative ones are "
-            "published: say nonnegative=True too. Nothing was drawn."
+            "js keeps small positive values unpublished, which makes sense only if negative values are not "
+            "published either: add nonnegative=True. Nothing was drawn."
         )
     if js >= bound:
         raise InvalidNoise(
-            f"With js = {js} the bound must be larger than {js}, not {bound}: a count just above js could only "
-            "be published as it is. Nothing was drawn."
+            f"With js = {js} the bound must be larger than {js}, not {bound}: a count just above js could "
+            "only be published unchanged. Nothing was drawn."
         )
 
 
@@ -212,7 +215,7 @@ def _variance(value: object) -> Fraction:
     variance = exact_fraction(value, name="the variance", error=InvalidNoise)
     if variance <= 0:
         raise InvalidNoise(
-            f"The variance is positive, not {value}: without one the exact counts would be published."
+            f"The variance must be positive, not {value}: otherwise the exact counts would be published."
         )
     return variance
 
@@ -223,15 +226,15 @@ def _stay(value: object, name: str) -> Fraction | None:
     stay = exact_fraction(value, name=name, error=InvalidNoise)
     if not 0 < stay < 1:
         raise InvalidNoise(
-            f"{name} is a probability between 0 and 1, and neither, not {value}. Leave it out to let the entropy "
-            "decide how many counts stay as they are. Nothing was drawn."
+            f"{name} must be a probability strictly between 0 and 1, not {value}. Leave it out to let the "
+            "entropy decide how many counts stay unchanged. Nothing was drawn."
         )
     return stay
 
 
 def _flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
-        raise InvalidNoise(f"{name} is True or False, not {value!r}. Nothing was drawn.")
+        raise InvalidNoise(f"{name} must be True or False, not {value!r}. Nothing was drawn.")
     return value
 
 
@@ -245,8 +248,8 @@ def _each(value: object, name: str, rows: int, read: Callable[[object, str], Val
         return (read(value, name),) * rows
     if len(value) != rows:
         raise InvalidNoise(
-            f"{name} holds {len(value)} values, but {rows} rows are to be solved. Give one value for all counts, "
-            "or one for each row. Nothing was drawn."
+            f"{name} has {len(value)} values, but there are {rows} rows to solve. Give one value for all "
+            "counts, or one per row. Nothing was drawn."
         )
     return tuple(read(one, name) for one in value)
 

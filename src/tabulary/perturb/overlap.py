@@ -1,8 +1,9 @@
-r"""How far one person reaches in a list of tables that overlap: the cells, the ε and the δ of all of them together.
+r"""How far one person reaches in a list of overlapping tables: the cells, the ε and the δ of all tables together.
 
-One person more or less (add-remove) moves one cell of every table. One person replaced by another moves two cells
-of every table in which the two stand in different cells, and no cell of the others. A record with a weight moves
-a cell by up to the weight; replaced by one of another weight in the same cell it moves that cell too.
+One person more or less (add-remove) changes one cell of every table. One person replaced by another changes two
+cells of every table in which the two are in different cells, and no cell of the other tables. A record with a
+weight changes a cell by up to the weight; a record replaced by one with another weight in the same cell changes
+that cell too.
 """
 
 import math
@@ -31,7 +32,7 @@ _SLACK = 1e-12
 def changed_cells(
     domain: Domain, margins: Sequence[Margin], neighbours: Neighbours, *, largest_weight: int | None = None
 ) -> int:
-    """Return d, the most cells in which the lists of two neighbouring data sets can differ.
+    """Return d, the largest number of cells in which the lists of two neighbouring data sets can differ.
 
     Rinott, O'Keefe, Shlomo & Skinner (2018), section 7. Add-remove: a person is in one cell of each table, so d is
     the number of tables. Replace: twice the most tables in which two possible people are in different cells; for
@@ -62,7 +63,7 @@ def largest_sum(
     *,
     weighted: bool = False,
 ) -> Fraction:
-    """Return the largest sum of the amounts of those tables that one person can change together.
+    """Return the largest sum of the amounts of the tables that one person can change together.
 
     For add-remove neighbours, and for weights that are replaced, that is all of them. With amounts ε_i it is
     the ε of the list: Theorem 7.1 of Rinott et al. (2018), with none but the tables that do change.

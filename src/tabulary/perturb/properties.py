@@ -1,7 +1,7 @@
-"""What statistical offices wish of a perturbation, and what each wish costs: the report on one law.
+"""The properties that statistical offices want from a perturbation, and what each one costs: the report on a law.
 
-The eight properties of Rinott, O'Keefe, Shlomo & Skinner (2018), section 2.2. Whether one holds is read off the
-rows p(a, ·) of the law, and what it costs is computed as ε and δ: `tabulary.perturb.exact_delta` has the definition.
+The eight properties of Rinott, O'Keefe, Shlomo & Skinner (2018), section 2.2. Whether a law has a property is
+computed from its rows p(a, ·), and the cost as ε and δ: `tabulary.perturb.exact_delta` has the definition.
 """
 
 import math
@@ -17,7 +17,7 @@ from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.core.privacy import PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 from tabulary.perturb.property_figures import Figures
 from tabulary.release import ReleasedTable
 
@@ -31,18 +31,18 @@ NAMES = (
     "bounded variance",
     "truncated",
 )
-"""The eight wishes, in the order of the paper."""
+"""The eight properties, in the order of the paper."""
 
-# Probabilities are good to some fifteen digits; what differs by less than this does not differ.
+# Probabilities are exact to about fifteen digits; smaller differences are treated as zero.
 _TOLERANCE = 1e-9
 _WIDTH = 110
 
 
 @dataclass(frozen=True)
 class Wish:
-    """One wish: whether a law grants it, the evidence, and what it costs.
+    """One property: whether a law has it, the evidence, and what it costs.
 
-    `holds` is None where the wish is not one about a distribution. `figures` are the numbers behind the words.
+    `holds` is None if the property is not about a distribution. `figures` are the numbers behind the words.
     """
 
     number: int
@@ -53,13 +53,13 @@ class Wish:
 
     @property
     def name(self) -> str:
-        """What the wish is called."""
+        """The name of the property."""
         return NAMES[self.number - 1]
 
     @property
     def verdict(self) -> str:
-        """Whether the wish holds, in words."""
-        return {True: "holds", False: "does not hold", None: "not of a distribution"}[self.holds]
+        """Whether the property holds, in words."""
+        return {True: "holds", False: "does not hold", None: "not about a distribution"}[self.holds]
 
     def __str__(self) -> str:
         return "\n".join(
@@ -73,7 +73,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Wishes that cannot all be granted; or, if there is a `delta`, with no smaller δ than that at any ε."""
+    """Properties that no law can have together; or, if there is a `delta`, only with at least this δ at every ε."""
 
     wishes: tuple[int, ...]
     reason: str
@@ -86,7 +86,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Wishes:
-    """A law held against the eight wishes: a row for each, and the contradictions between them.
+    """A law and the eight properties: one row per property, and the contradictions between them.
 
     `delta` is the exact δ at `epsilon`; `pure_epsilon` the smallest ε with δ = 0, infinite if there is none.
     """
@@ -100,15 +100,15 @@ class Wishes:
     contradictions: tuple[Contradiction, ...]
 
     def wish(self, number: int) -> Wish:
-        """Return the row of one wish, by its number in the paper."""
+        """Return the row of one property, by its number in the paper."""
         if not 1 <= number <= len(self.rows):
-            raise InvalidNoise(f"The wishes have the numbers 1 to {len(self.rows)}, not {number!r}.")
+            raise InvalidNoise(f"The properties have the numbers 1 to {len(self.rows)}, not {number!r}.")
         return self.rows[number - 1]
 
     def __str__(self) -> str:
         pure = "No ε" if math.isinf(self.pure_epsilon) else f"ε = {_shown(self.pure_epsilon)}"
         kept = (
-            "Values are published as they come"
+            "Values are published unchanged"
             if self.minimum is None
             else f"Values below {self.minimum} are published as {self.minimum}"
         )
@@ -135,7 +135,7 @@ def wishes(
     table: Table | ReleasedTable | None = None,
     epsilon: object = None,
 ) -> Wishes:
-    """Return which of the eight wishes a law grants, which contradict each other, and what each costs in ε and δ.
+    """Return which of the eight properties a law has, which contradict each other, and their cost in ε and δ.
 
     `minimum` is the value that smaller ones are published as, as in `perturb`. No value up to `threshold` is to
     be published (wish 1); no variance is to exceed `variance_limit`, or any limit at all if none is given
@@ -166,19 +166,19 @@ def wishes(
     ((4, 6, 8), 0.125)
     """
     if not isinstance(law, Perturbation):
-        raise InvalidNoise(f"The wishes are about a perturbation, not about {type(law).__name__}.")
+        raise InvalidNoise(f"The report needs a perturbation, not a {type(law).__name__}.")
     if minimum is not None and (not _is_whole(minimum) or minimum < 0):
-        raise InvalidNoise(f"The minimum published value is a whole number, 0 or more, not {minimum!r}.")
+        raise InvalidNoise(f"The minimum published value must be a whole number, 0 or more, not {minimum!r}.")
     if not _is_whole(threshold) or threshold < 1:
-        raise InvalidNoise(f"The threshold is a positive whole number, not {threshold!r}.")
+        raise InvalidNoise(f"The threshold must be a positive whole number, not {threshold!r}.")
     limit = variance_limit
     if limit is not None:
         limit = exact_fraction(limit, name="the limit of the variance", error=InvalidNoise)
         if limit <= 0:
-            raise InvalidNoise(f"The limit of the variance is positive, not {variance_limit!r}.")
+            raise InvalidNoise(f"The limit of the variance must be positive, not {variance_limit!r}.")
     share = exact_fraction(sparse_share, name="the share of small cells", error=InvalidNoise)
     if not 0 <= share <= 1:
-        raise InvalidNoise(f"The share of small cells lies from 0 to 1, not at {sparse_share!r}.")
+        raise InvalidNoise(f"The share of small cells must be from 0 to 1, not {sparse_share!r}.")
     asked = (law.epsilon or 1) if epsilon is None else epsilon
     figures = Figures(law, minimum, threshold, limit, PureDP(asked).epsilon)
     rows = (
@@ -216,11 +216,11 @@ def _threshold(figures: Figures) -> Wish:
     )
     numbers = {"smallest published": figures.lowest, "probability": small[worst], "bias of zero": raised}
     if figures.cut_delta is None:
-        cost += "This law cannot itself leave them out: of some count nothing would be left."
+        cost += "This law cannot leave them out itself: some count would have no other value."
     else:
         cost += (
-            f"If the law itself leaves them out, δ is at least {_shown(figures.cut_delta)} at {_at(figures)}, "
-            f"and {_shown(figures.delta)} if it does not."
+            f"If the law itself leaves them out, δ is at least {_shown(figures.cut_delta)} at "
+            f"{_at(figures)}; otherwise it is {_shown(figures.delta)}."
         )
         numbers |= {"delta of the law cut": figures.cut_delta, "delta": figures.delta}
     return _wish(1, small[worst] == 0, evidence, cost, numbers)
@@ -269,20 +269,24 @@ def _sparse(threshold: int, share: Fraction, table: Table | ReleasedTable | None
     rule = f"of the possible cells, a share of at most {show_fraction(share)} may be {threshold} or less"
     numbers = {"delta on exact counts": 1.0, "delta on published counts": 0.0}
     exact = (
-        "a rule about exact counts answers by refusing. It tells two neighbouring tables on either side of it "
-        "apart for certain, δ = 1 at every ε. A rule about published counts is post-processing, and free."
+        "a rule about exact counts gives information when it refuses. It distinguishes two neighbouring "
+        "tables on its two sides with certainty: δ = 1 at every ε. A rule about published counts is "
+        "post-processing and costs nothing."
     )
     if table is None:
-        evidence = f"It is a rule about which tables are published: {rule}. Give a table to have it judged."
+        evidence = f"It is a rule about which tables are published: {rule}. Give a table to check it."
         return _wish(3, None, evidence, exact, numbers)
     possible = ~table.domain.impossible(table.domain.attributes)
     # As a fraction: two cells of five are not more than 0.4 of them.
     small = Fraction(int(np.sum(table.counts[possible] <= threshold)), max(1, int(possible.sum())))
     evidence = f"The rule: {rule}. In this table the share is {_shown(float(small))}."
     if isinstance(table, ReleasedTable):
-        cost = "none: the counts that were judged are published, and this is post-processing."
+        cost = "none: the checked counts are the published ones, so this is post-processing."
     else:
-        cost = f"{exact} The counts that were judged here are not published, so this answer must not be."
+        cost = (
+            f"{exact} The counts that were checked here are not published, so this answer must not be "
+            "published."
+        )
     return _wish(3, small <= share, evidence, cost, numbers | {"share": float(small)})
 
 
@@ -313,14 +317,16 @@ def _structural(figures: Figures) -> Wish:
     stays = figures.published[0].probability(0)
     least = figures.zeros_delta(figures.minimum)
     evidence = (
-        "Impossible cells are published as they are, whatever the law. The zero of a possible cell stays with "
-        f"probability {_shown(stays)}."
+        "Impossible cells are published unchanged by every law. The zero of a possible cell stays zero "
+        f"with probability {_shown(stays)}."
     )
-    cost = "none: that a cell is impossible is known without the data. " + (
-        f"This law leaves the zeros of possible cells too, so δ is at least {_shown(least)} at every ε."
+    cost = "none: everybody knows without the data that a cell is impossible. " + (
+        f"This law also leaves the zeros of possible cells, so δ is at least {_shown(least)} at every ε."
         if figures.keeps_zeros
-        else f"Were the zeros of possible cells left too, δ would be at least {_shown(least)} at every ε; "
-        f"it is {_shown(figures.delta)} at {_at(figures)}."
+        else (
+            f"If the zeros of possible cells stayed zero too, δ would be at least {_shown(least)} at every "
+            f"ε; it is {_shown(figures.delta)} at {_at(figures)}."
+        )
     )
     numbers = {"probability that a zero stays": stays, "delta with zeros left": least, "delta": figures.delta}
     return _wish(5, True, evidence, cost, numbers)
@@ -341,8 +347,8 @@ def _unbiased(figures: Figures) -> Wish:
     if least > 0:
         numbers["delta if non-negative"] = least
         cost += (
-            f" Where none are, zeros must stay zeros, and δ is at least {_shown(least)} at every ε for any law "
-            "of this variance and range."
+            f" If none are, zeros must stay zeros, and δ is at least {_shown(least)} at every ε for any law "
+            "with this variance and range."
         )
     return _wish(6, holds, evidence, cost, numbers)
 
@@ -353,7 +359,7 @@ def _variance(figures: Figures) -> Wish:
     variance, limit = figures.variances[worst], figures.variance_limit
     holds = settled and (limit is None or variance <= float(limit) * (1 + _TOLERANCE))
     evidence = f"The variance of {_counts(figures, worst)} is {_shown(variance)}" + (
-        ", and of none larger." if settled else "; over all counts no limit of it is known."
+        ", and of none larger." if settled else "; there is no known limit over all counts."
     )
     if limit is not None:
         evidence += f" The limit is {show_fraction(limit)}."
@@ -391,29 +397,34 @@ def _contradictions(figures: Figures) -> Iterator[Contradiction]:
     )
     if law.bound is not None and law.bound < least:
         yield Contradiction((1, 8), f"no change within ±{law.bound} makes a zero {least} or more.")
-    yield Contradiction((3,), "a refusal that depends on exact counts tells neighbouring tables apart.", 1.0)
+    yield Contradiction(
+        (3,), "a refusal that depends on exact counts distinguishes neighbouring tables.", 1.0
+    )
     left = figures.zeros_delta(max(figures.minimum or 0, 0))
     if figures.keeps_zeros:
-        reason = f"zeros must be left alone, as this law does, so δ is at least {_shown(left)} at every ε."
+        reason = f"zeros must stay zeros, as with this law, so δ is at least {_shown(left)} at every ε."
     else:
         reason = (
-            f"a zero that is perturbed and never negative is biased, with this law by "
-            f"{_shown(law.bias(0, minimum=0))}; left alone, it makes δ at least {_shown(left)} at every ε."
+            "a zero that is perturbed and never negative is biased, with this law by "
+            f"{_shown(law.bias(0, minimum=0))}; if it stays zero, δ is at least {_shown(left)} at every ε."
         )
     yield Contradiction((4, 6), reason, left)
     if figures.variance_delta is not None and figures.largest_variance is not None:
         reason = (
-            f"zeros must be left alone, and with a variance of at most {_shown(figures.largest_variance)} δ is then "
-            f"at least {_shown(figures.variance_delta)} at every ε, whatever the law."
+            f"zeros must stay zeros, and with a variance of at most {_shown(figures.largest_variance)} δ is "
+            f"then at least {_shown(figures.variance_delta)} at every ε, for any law."
         )
         yield Contradiction((4, 6, 7), reason, figures.variance_delta)
     if figures.bound_delta is not None:
         reason = (
-            f"zeros must be left alone, and with changes of at most {law.bound} δ is then "
-            f"at least {_shown(figures.bound_delta)} at every ε, whatever the law."
+            f"zeros must stay zeros, and with changes of at most {law.bound} δ is then at least "
+            f"{_shown(figures.bound_delta)} at every ε, for any law."
         )
         yield Contradiction((4, 6, 8), reason, figures.bound_delta)
-        reason = f"the outermost values betray their count: δ is at least {_shown(figures.lasting_delta)} at every ε."
+        reason = (
+            f"the outermost values reveal their count: δ is at least {_shown(figures.lasting_delta)} "
+            "at every ε."
+        )
         yield Contradiction((8,), reason, figures.lasting_delta)
 
 
@@ -422,7 +433,7 @@ def _wish(number: int, holds: bool | None, evidence: str, cost: str, numbers: di
 
 
 def _up_to(row: Row, value: int) -> float:
-    """Return the probability of all that is at most this value."""
+    """Return the probability of all values up to this one."""
     return math.fsum(row.probabilities[row.values <= value])
 
 
@@ -433,7 +444,7 @@ def _smallest(figures: Figures) -> str:
 
 
 def _counts(figures: Figures, count: int) -> str:
-    """Return a count in words: from the last one on, what is added to all is alike."""
+    """Return a count in words: from the last one on, the noise is the same for all."""
     if figures.law.settled is None or count < figures.counts[-1]:
         return f"a count of {count:,}"
     return "every count" if count == 0 else f"counts from {count:,} on"

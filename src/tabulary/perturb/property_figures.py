@@ -1,4 +1,4 @@
-"""The numbers by which a law is held against the wishes of `tabulary.perturb.properties`."""
+"""The numbers that `tabulary.perturb.properties` compares with the eight properties."""
 
 import math
 from bisect import bisect_left
@@ -12,9 +12,9 @@ from tabulary.noise import Truncated
 from tabulary.perturb.additive import Additive, Laplace
 from tabulary.perturb.exact_delta import delta_between
 from tabulary.perturb.largest_entropy import largest_entropy
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 
-# The counts at which a law is examined whose rows never repeat.
+# The counts at which a law is examined if its rows never repeat.
 _PROBES = (0, 10, 1000)
 # The counts above a threshold whose rows it still cuts: the nearest are cut most.
 _CUT_COUNTS = 32
@@ -25,7 +25,7 @@ _EVERY_EPSILON = 10**6
 
 @dataclass(frozen=True)
 class Figures:
-    r"""A law, what is wished of it, and what follows for its rows and its privacy at `epsilon`.
+    r"""A law, the wanted properties, and what follows for its rows and its privacy at `epsilon`.
 
     From `law.settled` on every row is the same law moved along. A `minimum` raises such a row by E max(X, t) with t
     falling as the count grows: the bias falls to that of X. And max(X, t) moves no two values apart, so
@@ -189,7 +189,7 @@ class Figures:
 
     @cached_property
     def unbounded_delta(self) -> float | None:
-        """The δ at ε of additive noise without its bound; None for a law that is no cut noise."""
+        """The δ at ε of additive noise without its bound; None for a law that is not truncated noise."""
         law = self.law
         if not isinstance(law, Additive) or not isinstance(law.noise, Truncated):
             return None

@@ -1,4 +1,4 @@
-"""What a perturbation publishes: a table, the law that made it and what it promises."""
+"""What a perturbation publishes: a table, its law and its promise."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import ExactSampler, Sampler
-from tabulary.noise.integer import check_half_width
-from tabulary.perturb.law import Perturbation
+from tabulary.noise.checks import check_half_width
+from tabulary.perturb.perturbation import Perturbation
 from tabulary.planning import ErrorLaw
 from tabulary.release import ReleasedTable
 
@@ -22,8 +22,8 @@ from tabulary.release import ReleasedTable
 class PerturbedTable(ReleasedTable):
     """A released table whose counts were perturbed one by one.
 
-    Impossible cells are exact and were not perturbed. `minimum` is the value that smaller ones were published
-    as; None if negative values were kept.
+    Impossible cells are exact and were not perturbed. `minimum` is the value that replaces smaller ones; None if
+    negative values were kept.
     """
 
     law: Perturbation = field(kw_only=True)
@@ -38,7 +38,7 @@ class PerturbedTable(ReleasedTable):
         return f"<Perturbed{repr(self.table)[1:]}"
 
     def bias(self, original: int) -> float:
-        """Return by how much a published count exceeds an original one, on average."""
+        """Return the average difference between a published count and the original one."""
         return self.law.bias(original, minimum=self.minimum)
 
 
@@ -67,7 +67,7 @@ class PerturbationErrors:
         return np.where(self.possible, deviations.max(axis=1)[places], 0.0)
 
     def half_widths(self, confidence: float) -> NDArray[Any]:
-        """Return how far each published count may be from the original one with this probability."""
+        """Return the largest distance of each published count from the original one, with this probability."""
         check_half_width(confidence, 1)
         values, originals, places = self._originals()
         strays = self._of_rows(originals, lambda count: _half_width(self.law, count, confidence))
@@ -110,13 +110,12 @@ class PerturbationErrors:
 def perturb(
     table: Table, law: Perturbation, *, minimum: int | None = None, sampler: Sampler | None = None
 ) -> PerturbedTable:
-    """Return the table with every possible cell perturbed by itself.
+    """Return the table with every possible cell perturbed separately.
 
-    One person is in one cell, so the whole table is as private as one cell: neighbouring tables differ in one
-    count by at most the law's sensitivity, and the other cells are perturbed alike and independently. Zero
-    cells are perturbed as any other: that nobody is in a cell is a fact about people. What becomes smaller
-    than `minimum` is published as `minimum`, which is post-processing, costs no privacy and biases small
-    counts upward.
+    One person is in one cell, so the whole table is as private as one cell: neighbouring tables differ in one count
+    by at most the law's sensitivity, and the other cells are perturbed independently with the same laws. Zero cells
+    are perturbed like any other: it is a fact about people that nobody is in a cell. A value below `minimum` is
+    published as `minimum`, which is post-processing, costs no privacy and biases small counts upward.
 
     >>> from tabulary import datasets
     >>> from tabulary.perturb import Laplace
@@ -125,9 +124,9 @@ def perturb(
     (<PerturbedTable age 12 × occupation 11>, Fraction(3, 2))
     """
     if minimum is not None and (isinstance(minimum, bool) or not isinstance(minimum, int) or minimum < 0):
-        raise InvalidNoise(f"The minimum published value is a whole number, 0 or more, not {minimum!r}.")
+        raise InvalidNoise(f"The minimum published value must be a whole number, 0 or more, not {minimum!r}.")
     if table.counts.dtype.kind != "i" or np.any(table.counts < 0):
-        raise InvalidTable("a perturbation needs a table of counts: whole numbers, none of them negative.")
+        raise InvalidTable("a perturbation needs a table of counts: whole numbers that are not negative.")
     possible = ~table.domain.impossible(table.domain.attributes)
     published = table.counts.astype(np.int64, copy=True)
     published[possible] += draw(law, published[possible], sampler or ExactSampler())

@@ -1,4 +1,4 @@
-"""What is published of a list of tables: the tables, how they came to be, what they promise and their bias."""
+"""The published tables of a list: the tables, how they were made, their promise and their bias."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ class PerturbedTables:
         minimum: int | None,
         margins: "Margins",
     ) -> "PerturbedTables":
-        """Return what is published of perturbed tables: restored if that is asked for, and in their unit."""
+        """Return the published form of perturbed tables: restored if requested, and in their unit."""
         found: dict[Margin, ReleasedTable] = dict(perturbed)
         if margins == "restored":
             fit = design.fit
@@ -66,7 +66,7 @@ class PerturbedTables:
             worth = design.unit
             found = {
                 m: ReleasedTable(
-                    # Multiplied and divided by whole numbers, so that 0.01 is not off by its own rounding.
+                    # Multiplied and divided by whole numbers, so that 0.01 has no rounding error.
                     Table(each.domain, each.counts * worth.numerator / worth.denominator),
                     InUnits(each.errors, float(worth)),
                 )
@@ -80,7 +80,7 @@ class PerturbedTables:
         return self.design.privacy()
 
     def bias(self, margin: Iterable[str], original: int) -> float:
-        """Return by how much a published number of one table exceeds an original one, on average.
+        """Return the average difference between a published number of one table and the original one.
 
         The original number of weighted tables is in whole units, as the original table is. Zero unless small
         numbers were raised to a minimum: noise is symmetric, and restoring margins is linear.
@@ -89,7 +89,7 @@ class PerturbedTables:
         return self.design.worth * law.bias(original, minimum=self.minimum)
 
     def statement(self) -> str:
-        """Return what is promised and what was done to the numbers, in plain words.
+        """Return what is promised and how the numbers were changed, in plain words.
 
         >>> from tabulary import datasets
         >>> from tabulary.perturb.tables import Tables
@@ -116,7 +116,7 @@ class PerturbedTables:
             found = self.tables[self.design.domain.margin(named)]
         except (InvalidDomain, KeyError):
             raise UnknownMargin(
-                f"the list {self.design.workload} holds no table on {show_margin(tuple(map(str, named)))}."
+                f"the list {self.design.workload} has no table on {show_margin(tuple(map(str, named)))}."
             ) from None
         return found if named == found.margin else found.transpose(named)
 
@@ -132,11 +132,11 @@ class PerturbedTables:
     def _processing(self) -> str:
         if self.margins == "restored":
             return (
-                "Every cell was perturbed by itself, and then all tables were fitted to each other by weighted least "
-                "squares: they agree, and a margin is the sum of its cells. Numbers are unbiased, not whole, and some "
-                "may be negative."
+                "Every cell was perturbed separately. Then all tables were adjusted to each other by "
+                "weighted least squares: they agree, and a margin is the sum of its cells. Numbers are "
+                "unbiased, not whole, and some may be negative."
             )
-        alone = "Every cell was perturbed by itself: tables need not agree with each other."
+        alone = "Every cell was perturbed separately: tables need not agree with each other."
         if self.minimum is None:
             return f"{alone} Numbers are unbiased, and some may be negative."
         largest = max(self.bias(margin, 0) for margin in self.design.margins)
@@ -147,8 +147,8 @@ class PerturbedTables:
         )
         raised = "zero" if self.minimum == 0 else "that"
         return (
-            f"{alone} {what} then published as {raised}, which raises small numbers: an original zero by up to "
-            f"{largest:.3g} on average, large numbers hardly, and sums of many cells by all of it."
+            f"{alone} {what} then published as {raised}. This raises small numbers: an original zero by up "
+            f"to {largest:.3g} on average, large numbers hardly, and sums of many cells by all of it."
         )
 
 
@@ -165,7 +165,7 @@ class InUnits:
         return np.asarray(self.unit * self.errors.standard_errors)
 
     def half_widths(self, confidence: float) -> NDArray[Any]:
-        """Return how far each cell may be from the truth with this probability."""
+        """Return the largest distance of each cell from the truth, with this probability."""
         return np.asarray(self.unit * self.errors.half_widths(confidence))
 
     def at(self, index: Any) -> "InUnits":

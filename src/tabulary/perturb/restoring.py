@@ -1,4 +1,4 @@
-r"""Additive margins: perturbed tables fitted to each other by weighted least squares.
+r"""Additive margins: perturbed tables adjusted to each other by weighted least squares.
 
 The tables y of a list are all sums of one full table, y = A w + noise, each with the variance v of its own noise.
 The fit minimises Σ (y - A w)² / v over all w, negative ones too, that are zero in impossible cells: by Gauss and
@@ -23,16 +23,15 @@ from tabulary.errors import TooManyCells
 from tabulary.noise import DiscreteLaplace, Truncated
 from tabulary.planning import WeightedErrors
 from tabulary.planning.allocation import margin_variance, residual_variances
-from tabulary.planning.contrast_errors import fourth_cumulant
+from tabulary.planning.queries.residuals import table_of
 from tabulary.planning.residual_errors import TailWeights, part_variance, subsets
-from tabulary.reconstruct.residuals import table_of
 
 Noises = Mapping[Margin, DiscreteLaplace | Truncated]
 
 MOST_CELLS = 1_500
-"""With structural zeros, the most possible cells of all tables together: each is compared with every other."""
+"""With structural zeros, the largest number of possible cells of all tables: each is compared with every other."""
 
-# Noise that is hardly ever drawn has a variance too small to divide by.
+# Noise that is almost always zero has a variance too small to divide by.
 _SMALLEST_VARIANCE = 1e-60
 
 
@@ -64,7 +63,7 @@ def fit_of(domain: Domain, noises: Noises) -> Fit:
 
 @dataclass(frozen=True, eq=False)
 class ByResiduals:
-    """The fit where every cell is possible: for each residual the mean of what the tables say of it.
+    """The fit if every cell is possible: each residual is the mean of what the tables say about it.
 
     A table on S knows the residual of every R in S with variance v·Π of the levels that are summed, and those of
     different sets are uncorrelated (`core.residuals`), so each has its own weighted mean.
@@ -108,7 +107,7 @@ class ByResiduals:
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    r"""The fit where some cells are impossible: the orthogonal projection of all possible cells at once.
+    r"""The fit if some cells are impossible: the orthogonal projection of all possible cells at once.
 
     In units of standard deviations, B = A/√v. The fitted values are H y with H the projection onto the columns of B,
     found from the eigenvectors of B Bᵀ, whose entries count the possible full cells that two published cells
@@ -121,9 +120,9 @@ class Projected:
     def __post_init__(self) -> None:
         if self._deviations.size > MOST_CELLS:
             raise TooManyCells(
-                f"these tables have {self._deviations.size:,} possible cells together, and with structural zeros "
-                f"additive margins can be restored for {MOST_CELLS:,} at most. Nothing was perturbed. Use "
-                "margins = 'free', or a plan with reconstruct = 'least-squares'."
+                f"these tables have {self._deviations.size:,} possible cells together, but with structural "
+                f"zeros additive margins can be restored for at most {MOST_CELLS:,}. Nothing was perturbed. "
+                "Use margins = 'free', or a plan with reconstruct = 'least-squares'."
             )
 
     def tables(self, published: Mapping[Margin, NDArray[np.int64]]) -> dict[Margin, Floats]:
@@ -158,12 +157,12 @@ class Projected:
 
     @cached_property
     def _shares(self) -> Floats:
-        """How much of its variance each cell keeps."""
+        """The share of its variance that each cell keeps."""
         return np.maximum(np.diag(self._projection), 0.0)
 
     @cached_property
     def _kurtosis(self) -> Floats:
-        each = [fourth_cumulant(noise) / _variance(noise) ** 2 for noise in self.noises.values()]
+        each = [noise.fourth_cumulant / _variance(noise) ** 2 for noise in self.noises.values()]
         excess = np.repeat(each, [place.stop - place.start for place in self._places.values()])
         # The weight of the draw k in the cell j is √v_j H_jk / √v_k.
         return np.asarray(

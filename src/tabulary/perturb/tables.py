@@ -1,4 +1,4 @@
-"""Lists of tables that overlap: interior cells with margins, or several tables of the same people."""
+"""Lists of overlapping tables: interior cells with margins, or several tables of the same people."""
 
 import hashlib
 import json
@@ -27,8 +27,8 @@ from tabulary.perturb.deviations import (
     summed_deviation,
 )
 from tabulary.perturb.exact_delta import checked_epsilon
-from tabulary.perturb.law import rounded_up
 from tabulary.perturb.overlap import Losses, changed_cells, joint_losses, largest_sum
+from tabulary.perturb.perturbation import rounded_up
 from tabulary.perturb.published import perturb
 from tabulary.perturb.restoring import Fit, fit_of
 
@@ -46,7 +46,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, init=False)
 class Tables:
-    r"""A list of tables of the same people, each cell of each to be perturbed by itself. Made without data.
+    r"""A list of tables of the same people; each cell of each table is perturbed separately. Made without data.
 
     Rinott, O'Keefe, Shlomo & Skinner (2018), section 7. One person is in one cell of every table, so neighbouring
     lists differ in `d` cells. With `epsilon` every cell is perturbed with ε/d, and the list costs exactly ε. With
@@ -112,10 +112,10 @@ class Tables:
         unit: object = None,
     ) -> None:
         if family not in (Laplace, Normal):
-            raise InvalidNoise("The families of a list of tables are Laplace and Normal. Nothing was drawn.")
+            raise InvalidNoise("The family of a list of tables must be Laplace or Normal. Nothing was drawn.")
         if (epsilon is None) == (epsilons is None):
             raise InvalidArgument(
-                "give the budget as epsilon, for the whole list, or as epsilons, a table each."
+                "give the budget either as epsilon, for the whole list, or as epsilons, one per table."
             )
         object.__setattr__(self, "workload", _workload(domain, work))
         object.__setattr__(self, "neighbours", _neighbours(neighbours))
@@ -129,7 +129,7 @@ class Tables:
             given = _by_margin(self.workload, epsilons, "an ε")
             missing = next((m for m in margins if m not in given), None)
             if missing is not None:
-                raise InvalidArgument(f"no ε is given for {show_margin(missing)}. Every table needs one.")
+                raise InvalidArgument(f"there is no ε for {show_margin(missing)}. Every table needs one.")
             budgets = {m: PureDP(given[m]).epsilon for m in margins}
         bounds: Mapping[Margin, int | None] = (
             _by_margin(self.workload, bound, "a bound")
@@ -151,7 +151,7 @@ class Tables:
         sensitivity: int = 1,
         unit: object = None,
     ) -> Self:
-        r"""Return the list whose split of ε has the least weighted error: Σ importance · Σ over cells of the variance.
+        r"""Return the list with the split of ε that minimises Σ importance · Σ over cells of the variance.
 
         The sum is over the possible cells of every table; importance is one unless given. Laplace noise without a
         bound has the variance 1 / (2 sinh²(ε_i/2)) ≈ 2/ε_i², so the split is nearly ε_i ∝ (importance·cells)^(1/3);
@@ -165,7 +165,7 @@ class Tables:
         {'[sex age job]': 0.42, '[sex age]': 0.246, '[job]': 0.334}
         """
         workload = _workload(domain, work).weighted(importance or {})
-        # Every table the same: what counts is how far one person reaches.
+        # The same for every table: only the reach of one person matters.
         even = cls(
             domain, workload, epsilon=epsilon, neighbours=neighbours, sensitivity=sensitivity, unit=unit
         )
@@ -194,7 +194,7 @@ class Tables:
 
     @property
     def sensitivity(self) -> int:
-        """The most that one record adds to one cell, in whole units."""
+        """The largest amount that one record adds to one cell, in whole units."""
         return self.laws[0].sensitivity
 
     @property
@@ -204,12 +204,12 @@ class Tables:
 
     @property
     def moves(self) -> int:
-        """How many cells of one table a person moves at most: one, or two when replaced by another."""
+        """The largest number of cells of one table that a person changes: one, or two if replaced by another."""
         return self.neighbours.moved
 
     @property
     def worth(self) -> float:
-        """What one unit of a published number is worth: one where people are counted."""
+        """The value of one unit of a published number: one if people are counted."""
         return float(self.unit or 1)
 
     @cached_property
@@ -259,7 +259,7 @@ class Tables:
         return self.delta if asked >= self.epsilon else self._losses.delta_at(asked)
 
     def law(self, margin: Iterable[str]) -> Laplace | Normal:
-        """Return what the cells of one table are perturbed with."""
+        """Return the law that perturbs the cells of one table."""
         return self._laws[self.margin(margin)]
 
     def margin(self, margin: Iterable[str]) -> Margin:
@@ -270,7 +270,7 @@ class Tables:
         return named
 
     def cells(self, margin: Iterable[str]) -> int:
-        """Return how many cells of the table on `margin` are possible, and so are perturbed."""
+        """Return the number of possible, and so perturbed, cells of the table on `margin`."""
         return int((~self.domain.impossible(self.domain.margin(margin))).sum())
 
     def standard_deviation(self, margin: Iterable[str], *, source: Iterable[str] | None = None) -> float:
@@ -290,7 +290,7 @@ class Tables:
         return summed_deviation(self, wanted, best_source(self, wanted))
 
     def standard_deviations(self) -> Deviations:
-        """Return what to expect of every table, before any budget is spent.
+        """Return the expected errors of every table, before any budget is spent.
 
         `direct` is a cell of the table as it is perturbed, `summed` the same cell added up from another table of the
         list, the best for it, and `restored` the same cell after additive margins are restored.
@@ -309,7 +309,7 @@ class Tables:
         )
 
     def compare(self) -> "Alternatives":
-        """Return what the consistent mechanisms would make of the same list; see `tabulary.perturb.alternatives`."""
+        """Return the results of the consistent mechanisms for the same list; see `tabulary.perturb.alternatives`."""
         from tabulary.perturb.alternatives import alternatives_to
 
         return alternatives_to(self)
@@ -324,8 +324,8 @@ class Tables:
     ) -> "PerturbedTables":
         """Return the perturbed tables of the list.
 
-        `data` is the table of all people, or every table of the list by its margin; of weighted counts, in whole units.
-        Options are post-processing, and cost no privacy:
+        `data` is the table of all people, or every table of the list by its margin; weighted counts are in whole
+        units. Options are post-processing and cost no privacy:
 
         minimum: smaller numbers are published as this one, 0 for "negatives to zero". Biases small counts upward.
         margins: "restored" fits the tables to each other, so that margins are the sums of their cells: linear and
@@ -354,11 +354,11 @@ class Tables:
         if margins == "restored":
             if minimum is not None:
                 raise InvalidArgument(
-                    "margins = 'restored' and a minimum contradict each other: once small counts are raised, tables "
-                    "no longer add up. Nothing was perturbed. Keep negative counts, or make non-negative tables that "
-                    "agree with tb.plan(…, reconstruct='least-squares')."
+                    "margins = 'restored' and a minimum contradict each other: after small counts are "
+                    "raised, tables no longer add up. Nothing was perturbed. Keep negative counts, or make "
+                    "non-negative tables that agree with tb.plan(…, reconstruct='least-squares')."
                 )
-            # Refuses a list that is too large for it.
+            # Refuses a list that is too large to restore.
             self.fit.errors(self.margins[0])
         if minimum is None:
             return None
@@ -366,7 +366,9 @@ class Tables:
         units = wanted / (self.unit or 1)
         if units.denominator != 1 or units < 0:
             whole = "number of units" if self.weighted else "number"
-            raise InvalidNoise(f"The minimum published value is a whole {whole}, 0 or more, not {minimum!r}.")
+            raise InvalidNoise(
+                f"The minimum published value must be a whole {whole}, 0 or more, not {minimum!r}."
+            )
         return int(units)
 
     def describe(self) -> dict[str, object]:
@@ -406,7 +408,7 @@ class Tables:
             else f" A record counts at most {show_fraction(self.sensitivity * self.unit)}."
         )
         compared = (
-            "with and without one person's record, which stands in one cell of each table"
+            "with and without one person's record, which is in one cell of each table"
             if self.neighbours.relation == "add-remove"
             else "with one person's record and with any other in its place"
         )
@@ -441,9 +443,10 @@ class Tables:
             self.domain.check_cells(margin)
             if self.neighbours.total_is_public and not self.weighted and self.cells(margin) == 1:
                 raise InvalidArgument(
-                    f"with 'replace' neighbours nobody can change the table on {show_margin(margin)}: it holds nothing "
-                    "but the number of records in the source. Leave it out of the list. If records with an unknown "
-                    "value are dropped, it is confidential: use neighbours=Neighbours('replace', may_drop=True)."
+                    f"with 'replace' neighbours nobody can change the table on {show_margin(margin)}: it "
+                    "contains only the number of records in the source. Leave it out of the list. If "
+                    "records with an unknown value are dropped, that number is confidential: use "
+                    "neighbours=Neighbours('replace', may_drop=True)."
                 )
 
     def _counted(self, data: Table | Mapping[Margin, Table]) -> Mapping[Margin, Table]:
@@ -455,8 +458,8 @@ class Tables:
         for margin in self.margins:
             if margin not in data or data[margin].domain != self.domain.project(margin):
                 raise InvalidTable(
-                    f"the data hold no table on {show_margin(margin)} with the domain of the list. Nothing was "
-                    "perturbed."
+                    f"the data have no table on {show_margin(margin)} with the domain of the list. Nothing "
+                    "was perturbed."
                 )
         return data
 
@@ -465,7 +468,7 @@ def _workload(domain: Domain, work: Workload | str) -> Workload:
     found = Workload.parse(work, domain) if isinstance(work, str) else work
     if not isinstance(found, Workload) or found.domain != domain:
         raise InvalidWorkload(
-            "the tables are text such as '[sex age][sex]', or a Workload of the same domain."
+            "the tables must be text such as '[sex age][sex]', or a Workload of the same domain."
         )
     return found
 
@@ -474,8 +477,8 @@ def _neighbours(neighbours: Relation | Neighbours) -> Neighbours:
     found = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
     if found.records > 1 or found.sensitive:
         raise InvalidArgument(
-            "a list of perturbed tables is for one record a person, all of whose attributes are protected. For more "
-            "records, or for sensitive attributes only, use tb.plan."
+            "a list of perturbed tables needs one record per person, with all attributes protected. For "
+            "more records, or for sensitive attributes only, use tb.plan."
         )
     return found
 
@@ -493,5 +496,5 @@ def _by_margin(workload: Workload, given: Mapping[Iterable[str], Given], what: s
     named = {workload.domain.margin(margin): value for margin, value in given.items()}
     for margin in named:
         if margin not in workload.margins:
-            raise InvalidArgument(f"{what} is given for {show_margin(margin)}, which is not in the list.")
+            raise InvalidArgument(f"there is {what} for {show_margin(margin)}, which is not in the list.")
     return named

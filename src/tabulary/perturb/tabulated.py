@@ -1,18 +1,18 @@
-"""Perturbations whose law depends on the original count, row by row, up to a last row that serves all larger ones."""
+"""Perturbations whose law depends on the original count: one row per count, the last one for all larger counts."""
 
 from collections.abc import Iterable
 from fractions import Fraction
 
 from tabulary.noise import Tabulated
 from tabulary.perturb.exact_delta import largest_delta
-from tabulary.perturb.law import Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row
 
 
 class RowByRow(Perturbation):
-    """A perturbation with one tabulated law of what is added for each original count.
+    """A perturbation with one tabulated law of noise per original count.
 
-    `laws[a]` is what is added to the count a; the last law serves every larger count. The weights are whole
-    numbers, so the exact δ(ε) is that of the law that is drawn, not of one near it.
+    `laws[a]` is added to the count a; the last law serves every larger count. The weights are whole numbers, so the
+    exact δ(ε) is that of the law that is drawn, not of an approximation.
     """
 
     laws: tuple[Tabulated, ...]

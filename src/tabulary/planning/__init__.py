@@ -10,20 +10,40 @@ from tabulary.planning.accuracy import (
     show_width,
 )
 from tabulary.planning.choice import plan, plan_from_description
-from tabulary.planning.measured import MeasuredMargin
-from tabulary.planning.measurement import Measurement
+from tabulary.planning.measurement import Measurement, Part
+from tabulary.planning.mechanism import MECHANISMS, Mechanism
 from tabulary.planning.plan import Plan
+from tabulary.planning.queries import (
+    ContrastMap,
+    Contrasts,
+    Counts,
+    LinearMap,
+    MarginMap,
+    Query,
+    ResidualMap,
+    Residuals,
+)
 from tabulary.planning.residual_draws import ResidualNoise
 
 __all__ = [
+    "MECHANISMS",
     "CellErrors",
+    "ContrastMap",
+    "Contrasts",
+    "Counts",
     "ErrorLaw",
     "ExpectedError",
     "ExpectedErrors",
-    "MeasuredMargin",
+    "LinearMap",
+    "MarginMap",
     "Measurement",
+    "Mechanism",
+    "Part",
     "Plan",
+    "Query",
+    "ResidualMap",
     "ResidualNoise",
+    "Residuals",
     "SimulatedErrors",
     "WeightedErrors",
     "plan",

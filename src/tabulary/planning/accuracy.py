@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import pandas
 
 
+SMALLEST_VARIANCE = 1e-60
+"""A smaller variance is too small to divide by. Such noise is hardly ever drawn, and has no tails that anyone sees."""
+
+
 class ErrorLaw(Protocol):
     """What is known of the errors of the cells of one table. A cell with standard error zero is exact."""
 

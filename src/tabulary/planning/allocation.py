@@ -22,7 +22,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidPlan
 
-Part = tuple[Margin, Margin]
+CentredMargin = tuple[Margin, Margin]
 """What is measured together: a margin, and those of its attributes that are centred."""
 
 # The gap at which the least largest variance is found, and the steps after which the gap is what it is.
@@ -70,7 +70,7 @@ def summed_weights(domain: Domain, margins: Iterable[tuple[Margin, float]]) -> d
     return {s: found[s] for s in sorted(found, key=lambda s: (len(s), [domain.position(a) for a in s]))}
 
 
-def gaussian_allocation(domain: Domain, weights: Mapping[Margin, float]) -> dict[Part, float]:
+def gaussian_allocation(domain: Domain, weights: Mapping[Margin, float]) -> dict[CentredMargin, float]:
     """Return the shares, relative 1/variance, of Gaussian noise with the least Σ_R V_R σ²_R.
 
     One part (R, R) for every R: for Gaussian noise no other choice of parts is better (Xiao, He, Zhang &
@@ -85,7 +85,7 @@ def gaussian_allocation(domain: Domain, weights: Mapping[Margin, float]) -> dict
     return completed(domain, weights, rounded(_least_shares(domain, weights)))
 
 
-def gaussian_minimax(workload: Workload) -> dict[Part, float]:
+def gaussian_minimax(workload: Workload) -> dict[CentredMargin, float]:
     r"""Return the shares of Gaussian noise with the least largest weight · variance over the wanted margins' cells.
 
     With λ on the wanted margins, Σ λ = 1, and V_R(λ) the weights of Σ_A λ_A w_A var_A, the least sum at a budget
@@ -148,7 +148,7 @@ def minimax_weights(workload: Workload) -> dict[Margin, float]:
     return summed_weights(domain, ((margin, float(w) * dual) for margin, w, dual in weighted))
 
 
-def residual_variances(domain: Domain, parts: Mapping[Part, float]) -> dict[Margin, float]:
+def residual_variances(domain: Domain, parts: Mapping[CentredMargin, float]) -> dict[Margin, float]:
     r"""Return σ²_R for every set that these parts know, from the variance of the noise of each part.
 
     By generalised least squares over all parts that know it: 1/σ²_R = Σ 1/(v Π_{S\R} k Π_B h). A set with an
@@ -186,7 +186,7 @@ def margin_variance(domain: Domain, variances: Mapping[Margin, float], margin: M
     return sum(factor * variances[s] for s, factor in factors.items())
 
 
-def rounded(shares: Mapping[Part, float], digits: int = 3) -> dict[Part, float]:
+def rounded(shares: Mapping[CentredMargin, float], digits: int = 3) -> dict[CentredMargin, float]:
     """Return the shares over the largest of them, with this many significant digits.
 
     Every distinct share becomes a law of noise of its own, and each law builds the table of its sampler once:
@@ -201,7 +201,9 @@ def rounded(shares: Mapping[Part, float], digits: int = 3) -> dict[Part, float]:
     return {part: float(f"{share / largest:.{digits}g}") for part, share in shares.items()}
 
 
-def completed(domain: Domain, closure: Iterable[Margin], shares: Mapping[Part, float]) -> dict[Part, float]:
+def completed(
+    domain: Domain, closure: Iterable[Margin], shares: Mapping[CentredMargin, float]
+) -> dict[CentredMargin, float]:
     """Return the shares with an empty part for every set that has an attribute of one level and no part yet.
 
     Such a set has no residual, so its part holds no value and costs nothing; with it, a measurement knows
@@ -225,7 +227,7 @@ def _possible_cells(domain: Domain, margin: Margin) -> int:
     return int((~domain.impossible(margin)).sum()) if tied else domain.cells(margin)
 
 
-def _least_shares(domain: Domain, weights: Mapping[Margin, float]) -> dict[Part, float]:
+def _least_shares(domain: Domain, weights: Mapping[Margin, float]) -> dict[CentredMargin, float]:
     levels = dict(zip(domain.attributes, domain.shape, strict=True))
     shares = {}
     for margin, weight in weights.items():

@@ -3,39 +3,38 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tabulary.core.domain import Domain, Margin
+from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.privacy import GaussianDP, Loss, PureDP
+from tabulary.core.privacy import Loss, PureDP
 from tabulary.errors import InvalidPlan
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
-from tabulary.planning.measured import MeasuredMargin, Query, sensitivity_of
+from tabulary.noise import IntegerNoise
+from tabulary.noise.laws import SPENDING
+from tabulary.planning.measurement import Part
+from tabulary.planning.queries.query import Query
 
 
 def calibrated(
     domain: Domain,
-    margins: Sequence[Margin],
+    queries: Sequence[Query],
     shares: Sequence[Fraction],
     neighbours: Neighbours,
     loss: Loss,
-    *,
-    query: Query,
-    centred: Sequence[Margin] | None = None,
-) -> tuple[MeasuredMargin, ...]:
-    """Return what is measured on each set of attributes, with noise that spends the loss in these shares.
+) -> tuple[Part[Query], ...]:
+    """Return these queries with noise that spends the loss in these shares. All are of one type.
 
     A share is the relative 1/scale of Laplace noise and the relative 1/variance of Gaussian noise.
 
     With relative scales 1/share the measurements cost some Δ; stretching all scales by Δ over the budget makes
-    the cost exactly the budget, whichever of them one person can change together. The noise is Laplace for a
-    pure loss, discrete Gaussian for zCDP, and a rounded continuous Gaussian for the exact Gaussian curve.
+    the cost exactly the budget, whichever of them one person can change together. The noise is the one that spends
+    the currency of the loss: Laplace for pure ε, Gaussian for ρ.
     """
     relative = [1 / share for share in shares]
-    parts = list(zip(margins, centred or [()] * len(margins), strict=True))
+    sensitivity = type(queries[0]).sensitivity
     if isinstance(loss, PureDP):
-        cost = sensitivity_of(domain, parts, neighbours, query=query, scales=relative).l1
+        cost = sensitivity(domain, queries, neighbours, scales=relative).l1
         stretch = cost / loss.epsilon
     else:
-        cost = sensitivity_of(domain, parts, neighbours, query=query, squared_scales=relative).l2_squared
+        cost = sensitivity(domain, queries, neighbours, squared_scales=relative).l2_squared
         stretch = cost / (2 * loss.rho)
     if not cost:
         raise InvalidPlan(
@@ -44,13 +43,10 @@ def calibrated(
         )
     # Thousands of parts share a few laws.
     laws = {scale: _noise(loss, scale * stretch) for scale in dict.fromkeys(relative)}
-    return tuple(
-        MeasuredMargin(margin, laws[scale], query, less)
-        for (margin, less), scale in zip(parts, relative, strict=True)
-    )
+    return tuple(Part(query, laws[scale]) for query, scale in zip(queries, relative, strict=True))
 
 
 def _noise(loss: Loss, scale: Fraction) -> IntegerNoise:
-    if isinstance(loss, PureDP):
-        return DiscreteLaplace(scale)
-    return RoundedGaussian(scale) if isinstance(loss, GaussianDP) else DiscreteGaussian(scale)
+    """Return the noise of this scale, or of this squared scale for a loss of ρ."""
+    currency = type(loss)
+    return SPENDING[currency].costing(currency, 1 / scale if currency is PureDP else 1 / (2 * scale))

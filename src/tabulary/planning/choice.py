@@ -1,9 +1,8 @@
 """From a request to a plan: the options, and the choice of the best mechanism."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from tabulary.core.bits import binary_domain
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import (
@@ -27,32 +26,19 @@ from tabulary.errors import (
     TooManyCells,
     listed,
 )
-from tabulary.noise import noise_from_description
-from tabulary.planning.contrasts import plan_efron_stein, plan_fourier
-from tabulary.planning.direct import Request, plan_cells, plan_margins
-from tabulary.planning.measured import MeasuredMargin
+from tabulary.planning.encoding import ENCODINGS
+from tabulary.planning.mechanism import MECHANISMS, Mechanism, allowing
 from tabulary.planning.plan import CONSTRAINED, Plan
-from tabulary.planning.residual import plan_residual
+from tabulary.planning.planners import MARGINS, RESIDUAL
+from tabulary.planning.request import Request
 from tabulary.planning.shrink_weights import CLEARLY, RECORDS
 
-Planner = Callable[[Request, Loss], Plan]
-
-PLANNERS: Mapping[str, Planner] = {
-    "residual": plan_residual,
-    "fourier": plan_fourier,
-    "efron-stein": plan_efron_stein,
-    "cells": plan_cells,
-    "margins": plan_margins,
-}
 RECONSTRUCTORS = ("none", "least-squares", "lp", "shift", "shrink")
 ROUNDINGS = ("none", "nearest", "controlled")
 OBJECTIVES = ("rmse", "max", "shrink")
 
 # Of mechanisms whose expected errors differ by less than rounding, the one that is easiest to explain.
-_SIMPLEST_FIRST = ("cells", "margins", "fourier", "efron-stein", "residual")
 _ALIKE = 1e-9
-# With more parts than this, mechanisms that are known to be worse are not tried.
-_MANY_PARTS = 2_000
 
 
 def plan(
@@ -80,8 +66,8 @@ def plan(
             value are dropped, "replace" has to know: `Neighbours("replace", may_drop=True)`.
         contribution: the most records of one person.
         sensitive: the only attributes whose values are protected, with "replace" neighbours; none means all.
-        mechanism: "cells", "margins", "fourier", "efron-stein", "residual", or "auto" for the one whose linear
-            estimate has the smallest expected error.
+        mechanism: "cells", "margins", "fourier", "efron-stein", "residual", one that another package adds, or
+            "auto" for the one whose linear estimate has the smallest expected error.
         reconstruct: "none" for the linear estimates, unbiased; "least-squares" or "lp" for non-negative
             tables that agree with each other; "shrink" for such tables without a full one, from residuals;
             "shift" for linear estimates raised until they are hardly ever negative; "auto" for "none" unless
@@ -113,11 +99,12 @@ def plan(
             raise InvalidPrivacy("the neighbours are given twice, and differently.")
     else:
         relation = Neighbours(neighbours, contribution, hidden)
-    offered = ["fourier", "efron-stein"] if relation.sensitive else list(PLANNERS)
-    if relation.sensitive and mechanism in PLANNERS and mechanism not in offered:
+    offered = [n for n in MECHANISMS if MECHANISMS[n].query.protects_some or not relation.sensitive]
+    if mechanism in MECHANISMS and mechanism not in offered:
+        able = " or ".join(repr(name) for name in offered)
         raise InvalidPlan(
-            f"mechanism {mechanism!r} protects all attributes alike. With sensitive attributes use 'fourier' or "
-            "'efron-stein', which release exactly what none of them can change."
+            f"mechanism {mechanism!r} protects all attributes alike. With sensitive attributes use {able}, which "
+            "release exactly what none of them can change."
         )
     wanted = _option("objective", objective, (*OBJECTIVES, "auto"))
     if wanted == "auto":
@@ -136,7 +123,7 @@ def plan(
         _option("mechanism", mechanism, (*offered, "auto"))
     candidates = compare(request, mechanisms=offered if mechanism == "auto" else [mechanism])
     best = chosen(request, candidates)
-    if (mechanism, reconstruct, objective) == ("auto", "auto", "auto") and "residual" in offered:
+    if (mechanism, reconstruct, objective) == ("auto", "auto", "auto") and not relation.sensitive:
         return shrunk_if_better(request, best)
     return best
 
@@ -147,7 +134,7 @@ def shrunk_if_better(request: Request, best: Plan) -> Plan:
         return best
     asked = replace(request, reconstruct="shrink", objective="shrink")
     try:
-        shrunk = chosen(asked, compare(asked, mechanisms=["residual"]))
+        shrunk = chosen(asked, compare(asked, mechanisms=allowing("shrink")))
     except (TooManyCells, InvalidPlan, InvalidNoise):
         return best
     return shrunk if clearly_better(request, shrunk, best) else best
@@ -156,16 +143,16 @@ def shrunk_if_better(request: Request, best: Plan) -> Plan:
 def clearly_better(request: Request, shrunk: Plan, best: Plan) -> bool:
     """Return whether the model expects clearly less error of shrunk tables than of linear ones.
 
-    Clearly, because unbiased tables with exact errors are worth something: shrinkage has to earn its bias. It
-    has to earn it against the linear estimate from residuals too, also where impossible cells forbid to publish
-    that: otherwise what looks like a gain of shrinkage would be one of the planner.
+    Choose shrinkage only if its expected error is below 80 % of the best linear estimate: unbiased tables with exact
+    errors are worth something. It is compared with the linear estimate from residuals too, even where impossible cells
+    forbid to publish that. Otherwise a gain of the planner would look like a gain of shrinkage.
     """
     if not shrunk.expected_rmse < CLEARLY * best.expected_rmse:
         return False
     if not request.domain.structural_zeros:
         return True
     constrained = replace(request, reconstruct="least-squares", objective="rmse", rounding="none")
-    linear = min(plan_residual(constrained, loss).expected_rmse for loss in _losses(request.privacy))
+    linear = min(RESIDUAL.plan(constrained, loss).expected_rmse for loss in _losses(request.privacy))
     return shrunk.expected_rmse < CLEARLY * linear
 
 
@@ -173,58 +160,41 @@ def chosen(request: Request, candidates: list[Plan]) -> Plan:
     """Return the plan with the smallest expected error, and of those that are alike the simplest."""
     least = min(map(request.expected, candidates))
     alike = [c for c in candidates if request.expected(c) <= least * (1 + _ALIKE)]
-    return min(alike, key=lambda candidate: _SIMPLEST_FIRST.index(candidate.mechanism))
+    return min(alike, key=lambda candidate: MECHANISMS[candidate.mechanism].rank)
 
 
 def compare(request: Request, *, mechanisms: list[str]) -> list[Plan]:
     """Return the plans that these mechanisms offer, skipping one that is too large if another is not."""
     found: list[Plan] = []
-    refused: list[PublicError] = []
-    for name in mechanisms:
+    refused: list[tuple[Mechanism, PublicError]] = []
+    for mechanism in (MECHANISMS[name] for name in mechanisms):
         for loss in _losses(request.privacy):
-            if any(plan.loss == loss and _surpasses(plan, request, name) for plan in found):
+            if any(
+                plan.loss == loss and MECHANISMS[plan.mechanism].surpasses(plan, request, mechanism)
+                for plan in found
+            ):
                 continue
             try:
-                resolved = _resolved(request, name)
+                resolved = _resolved(request, mechanism)
                 if len(mechanisms) > 1 and request.reconstruct == "auto" and resolved.reconstruct != "none":
                     # Nobody asked for a reconstruction, and the expected error of one is not known.
                     continue
                 _check_full_table(resolved)
-                found.append(PLANNERS[name](resolved, loss))
+                found.append(mechanism.plan(resolved, loss))
             except (TooManyCells, InvalidPlan, InvalidNoise) as refusal:
-                refused.append(refusal)
+                refused.append((mechanism, refusal))
     if not found:
         # What stops the margins, the least demanding of them, stops all.
-        raise refused[0 if len(mechanisms) == 1 else -1]
+        least = [refusal for mechanism, refusal in refused if mechanism is MARGINS]
+        raise least[-1] if least and len(mechanisms) > 1 else refused[0][1]
     return found
-
-
-def _surpasses(plan: Plan, request: Request, mechanism: str) -> bool:
-    """Return whether a plan of many residuals is known to be as good as another mechanism's would be.
-
-    Gaussian noise: no linear measurement has a smaller weighted sum of variances for add-remove neighbours
-    (`gaussian_allocation`). Laplace noise: the search begins with what `margins` measures and, on attributes of
-    two levels, with the contrasts (`laplace_allocation`). Up to the digits of the shares, a ten-thousandth; where
-    there are thousands of parts this saves minutes, and below that every mechanism is tried.
-    """
-    if plan.mechanism != "residual" or len(plan.measured) <= _MANY_PARTS or mechanism == "cells":
-        return False
-    if (
-        request.objective != "rmse"
-        or request.neighbours.relation != "add-remove"
-        or plan.reconstruct != "none"
-    ):
-        return False
-    binary = all(levels == 2 for levels in request.domain.shape)
-    return not isinstance(plan.loss, PureDP) or mechanism == "margins" or binary
 
 
 def _check_full_table(request: Request) -> None:
     """Refuse a reconstruction whose unknown, the full table, would not fit."""
     if request.reconstruct in CONSTRAINED:
-        named = request.domain.margin({a for margin in request.workload for a in margin})
         try:
-            request.domain.check_cells(named, request.max_cells)
+            request.domain.check_cells(request.attributes, request.max_cells)
         except TooManyCells as refusal:
             raise TooManyCells(
                 f"reconstruct = {request.reconstruct!r} builds the full table: {refusal} reconstruct = 'none' needs "
@@ -232,14 +202,14 @@ def _check_full_table(request: Request) -> None:
             ) from None
 
 
-def _resolved(request: Request, mechanism: str) -> Request:
+def _resolved(request: Request, mechanism: Mechanism) -> Request:
     """Return the request with its reconstruction chosen: none, unless impossible cells call for one."""
     if request.reconstruct != "auto":
         return request
     if request.neighbours.sensitive:
         return replace(request, reconstruct="none")
-    domain = binary_domain(request.domain) if mechanism == "fourier" else request.domain
-    needed = mechanism in ("fourier", "efron-stein", "residual") and domain.structural_zeros
+    encoding = ENCODINGS[mechanism.encoding(request.domain)](request.domain)
+    needed = not mechanism.query.keeps_zeros and encoding.measured_domain.structural_zeros
     return replace(request, reconstruct="least-squares" if needed else "none")
 
 
@@ -254,27 +224,19 @@ def plan_from_description(description: object) -> Plan:
         domain = Domain.from_description(description["domain"])
         work = description["workload"]
         near = description["neighbours"]
-        loss = loss_from_description(description["loss"])
+        mechanism = MECHANISMS[_option("mechanism", description["mechanism"], MECHANISMS)]
         found = Plan(
             domain=domain,
             workload=Workload(domain, [m["attributes"] for m in work], [m["weight"] for m in work]),
             privacy=privacy_from_description(description["privacy"]),
-            loss=loss,
+            loss=loss_from_description(description["loss"]),
             neighbours=Neighbours(
                 near["relation"], near["records"], domain.margin(near["sensitive"]), near["may_drop"]
             ),
-            mechanism=_option("mechanism", description["mechanism"], PLANNERS),
-            measured=tuple(
-                MeasuredMargin(
-                    tuple(m["attributes"]),
-                    noise_from_description(m["noise"]),
-                    m["query"],
-                    tuple(m.get("centred", ())),
-                )
-                for m in description["measured"]
-            ),
+            mechanism=mechanism.name,
+            measured=tuple(mechanism.part_from_description(part) for part in description["measured"]),
             exact=tuple(tuple(s) for s in description["exact"]),
-            encoding=_option("encoding", description["encoding"], ("levels", "bits")),  # type: ignore[arg-type]
+            encoding=_option("encoding", description["encoding"], ENCODINGS),
             reconstruct=_option("reconstruct", description["reconstruct"], RECONSTRUCTORS),
             rounding=_option("rounding", description["rounding"], ROUNDINGS),
             records=description.get("records"),
@@ -303,7 +265,7 @@ def _checked_records(records: int | None) -> int:
     return records
 
 
-def _option(name: str, value: object, known: "Mapping[str, object] | tuple[str, ...]") -> str:
+def _option(name: str, value: object, known: Collection[str]) -> str:
     if not isinstance(value, str) or value not in known:
         raise InvalidPlan(f"{name} must be one of {listed(known)}, not {value!r}.")
     return value

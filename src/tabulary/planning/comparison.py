@@ -5,22 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tabulary.core.domain import MAX_CELLS
-from tabulary.core.privacy import PureDP
 from tabulary.core.progress import Progress
 from tabulary.errors import PublicError
-from tabulary.planning.allocation import margin_variance
 from tabulary.planning.choice import chosen, clearly_better, compare
-from tabulary.planning.direct import Request
-from tabulary.planning.measured import MeasuredMargin
+from tabulary.planning.mechanism import MECHANISMS, allowing, simplest_first
 from tabulary.planning.plan import CONSTRAINED, Plan
+from tabulary.planning.request import Request
 from tabulary.planning.shrink_weights import CLEARLY, RECORDS
-
-MECHANISMS = ("cells", "margins", "fourier", "efron-stein", "residual")
-"""The mechanisms in the order in which they are shown: the easiest to explain first."""
-
-SHRUNK = "residual, shrunk"
-"""What residuals with reconstruct = "shrink" are called beside them."""
-
 
 # Errors that differ by less than this are the same to a reader.
 _ALIKE = 1e-9
@@ -51,7 +42,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """The mechanism, with the reconstruction where its error is the one that is meant."""
-        return SHRUNK if self.modelled else self.mechanism
+        return shrunk_name(self.mechanism) if self.modelled else self.mechanism
 
     def aim(self, objective: str) -> float:
         """Return the error that an objective wants to be small."""
@@ -76,6 +67,7 @@ class Comparison:
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.neighbours import Neighbours
+    >>> from tabulary.core.privacy import PureDP
     >>> from tabulary.core.workload import Workload
     >>> domain = Domain({"sex": ["F", "M"], "age": range(10), "job": range(10)})
     >>> compared = compare_plans(Request(Workload.k_way(domain, 1), PureDP(1), Neighbours()), shrunk=False)
@@ -136,9 +128,9 @@ def compare_plans(
     if request.objective == "auto":
         request = replace(request, objective="shrink" if shrinks else "rmse")
     linear = _linear(request)
-    asked = [(name, linear, name) for name in MECHANISMS]
+    asked = [(name, linear, name) for name in simplest_first()]
     if (shrinks and planned is None) or open_to_both or (shrunk and request.objective != "max"):
-        asked.append((SHRUNK, _shrunk(request), "residual"))
+        asked += [(shrunk_name(name), _shrunk(request), name) for name in allowing("shrink")]
     candidates: list[tuple[Plan, Candidate]] = []
     refusals: list[PublicError] = []
     named: list[Refusal] = []
@@ -163,7 +155,7 @@ def compare_plans(
     else:
         mine = _candidate(planned)
         rows = [mine, *(c for _, c in candidates if (c.name, c.noise) != (mine.name, mine.noise))]
-        order = (*MECHANISMS, SHRUNK)
+        order = candidate_names()
         # Gaussian noise first, as the planner tries it.
         rows.sort(key=lambda row: (order.index(row.name), row.noise))
     return Comparison(
@@ -224,11 +216,18 @@ def request_of(
     )
 
 
-def measured_values(plan: Plan, part: MeasuredMargin) -> int:
-    """Return how many numbers one part of a plan measures; impossible cells are counted by residuals alone."""
-    if part.query == "counts":
-        return plan.domain.cells(part.margin) - int(plan.domain.impossible(part.margin).sum())
-    return math.prod(plan.shape_of(part))
+def shrunk_name(mechanism: str) -> str:
+    """Return what a mechanism with reconstruct = "shrink" is called beside others."""
+    return f"{mechanism}, shrunk"
+
+
+def candidate_names() -> list[str]:
+    """Return the names of all candidates in the order in which they are shown: the easiest to explain first.
+
+    >>> candidate_names()
+    ['cells', 'margins', 'fourier', 'efron-stein', 'residual', 'residual, shrunk']
+    """
+    return [*simplest_first(), *map(shrunk_name, allowing("shrink"))]
 
 
 def show_error(error: float) -> str:
@@ -247,31 +246,16 @@ def _candidate(plan: Plan) -> Candidate:
     return Candidate(
         mechanism=plan.mechanism,
         reconstruct=plan.reconstruct,
-        noise="Laplace" if isinstance(plan.loss, PureDP) else "Gaussian",
+        noise=plan.measured[0].noise.kind,
         error=plan.expected_rmse,
         worst=math.nan if modelled else plan.expected_max,
-        largest=math.nan if modelled else _largest(plan),
-        values=sum(measured_values(plan, part) for part in plan.measured),
+        largest=math.nan if modelled else max(plan.estimator.largest_error(m) for m in plan.workload),
+        values=sum(part.query.draws(plan.measured_domain) for part in plan.measured),
         parts=len(plan.measured),
-        agree=_agree(plan),
+        agree=plan.reconstruct in (*CONSTRAINED, "shrink") or plan.estimator.agree,
         whole=plan.whole,
         modelled=modelled,
     )
-
-
-def _largest(plan: Plan) -> float:
-    if plan.query == "residuals":
-        # The same in every cell of a table; nobody asks for the tails here.
-        variances = plan.residual_variances
-        return math.sqrt(max(margin_variance(plan.domain, variances, m) for m in plan.workload))
-    return max(float(plan.error_of(m).standard_errors.max()) for m in plan.workload)
-
-
-def _agree(plan: Plan) -> bool:
-    """Return whether the published tables have the same sums wherever they share attributes."""
-    if plan.query != "counts" or plan.reconstruct in CONSTRAINED:
-        return True
-    return len({plan.source_position(m) for m in plan.workload}) == 1
 
 
 def _reason(compared: Comparison) -> str:
@@ -355,13 +339,4 @@ def _ratio(ratio: float) -> str:
 
 def _burden(row: Candidate, tables: int) -> str:
     """Return what makes a mechanism dear, as the end of a sentence."""
-    match row.mechanism:
-        case "cells":
-            return f"each of its tables sums up the same {row.values:,} noisy cells, and carries the noise of all"
-        case "margins":
-            many = "pays for all of its detail" if tables == 1 else f"pays for {tables:,} tables"
-            return f"it measures every table by itself and {many}"
-        case "residual":
-            return f"it divides the budget over {row.parts:,} parts of the tables"
-    what = "Fourier coefficients" if row.mechanism == "fourier" else "contrasts"
-    return f"it adds the same noise to each of {row.values:,} {what}, needed or not"
+    return MECHANISMS[row.mechanism].burden(values=row.values, parts=row.parts, tables=tables)

@@ -1,6 +1,5 @@
 """The errors of a margin that is made of noisy contrast coefficients."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 
 from tabulary.core import basis
 from tabulary.core.domain import Margin
-from tabulary.noise import DiscreteLaplace, IntegerNoise, Truncated
+from tabulary.noise import IntegerNoise
 from tabulary.planning.accuracy import CellErrors, WeightedErrors
 from tabulary.planning.covariance import CellCovariance, ContrastNoise, block
 
@@ -32,32 +31,15 @@ def contrast_errors(
             continue
         where = block(margin, s)
         second[where] = noise.variance
-        fourth[where] = fourth_cumulant(noise)
+        fourth[where] = noise.fourth_cumulant
     norms = basis.squared_norms(shape)
-    variance = _powers(second / norms**2, 2)
-    cumulant = _powers(fourth / norms**4, 4)
+    variance = basis_powers(second / norms**2, 2)
+    cumulant = basis_powers(fourth / norms**4, 4)
     kurtosis = np.divide(cumulant, variance**2, out=np.zeros(shape), where=variance > 0)
     return WeightedErrors(np.sqrt(variance), kurtosis, shared)
 
 
-def fourth_cumulant(noise: IntegerNoise) -> float:
-    """Return κ₄ of a noise, how much heavier than normal its tails are; that of Gaussian noise is taken as 0.
-
-    >>> round(fourth_cumulant(DiscreteLaplace(100)) / DiscreteLaplace(100).variance ** 2, 2)
-    3.0
-    """
-    if isinstance(noise, DiscreteLaplace):
-        # The difference of two geometric laws: κ₄ = 2 q (1 + 4q + q²) / (1 - q)⁴.
-        q = math.exp(-1 / float(noise.scale))
-        return 2 * q * (1 + 4 * q + q * q) / math.expm1(-1 / float(noise.scale)) ** 4
-    if isinstance(noise, Truncated):
-        # Tails that are lighter than normal are taken as normal.
-        fourth = float(noise.pmf(noise.support) @ noise.support.astype(np.float64) ** 4)
-        return max(0.0, fourth - 3 * noise.variance**2)
-    return 0.0
-
-
-def _powers(values: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+def basis_powers(values: NDArray[np.float64], power: int) -> NDArray[np.float64]:
     """Return Σ value · row(x)^power over all rows of the basis, axis by axis, for an even power.
 
     Level x meets the row of ones, x^power of its own contrast, and a one of every later contrast.

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.symmetry import Sets, interchangeable
 from tabulary.core.workload import Workload
-from tabulary.planning.allocation import Part, cell_weights, completed, rounded, summed_weights
+from tabulary.planning.allocation import CentredMargin, cell_weights, completed, rounded, summed_weights
 
 Vector = NDArray[np.float64]
 Orbit = tuple[tuple[int, int], ...]
@@ -36,8 +36,8 @@ Orbit = tuple[tuple[int, int], ...]
 
 # With more pairs of a part and a residual than these, parts that an exchange of attributes takes into each other
 # have equal shares; and only parts that some start measures are candidates.
-_MOST_APART = 200_000
-_MOST_PAIRS = 3_000_000
+MOST_APART = 200_000
+MOST_PAIRS = 3_000_000
 # Pairs that are looked at in each descent from one more start, together, and the most of these starts.
 _SEARCHED = 1_500_000
 _MOST_STARTS = 240
@@ -95,7 +95,7 @@ class Orbits:
         return self.size[margin] * math.prod(math.comb(n, chosen.get(c, 0)) for c, n in margin)
 
 
-def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> dict[Part, float]:
+def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> dict[CentredMargin, float]:
     """Return the shares, relative 1/scale, of Laplace noise with a small Σ_R V_R σ²_R.
 
     Never worse, but for rounding the shares to three digits, than the counts of the wanted margins with equal
@@ -113,14 +113,16 @@ def laplace_allocation(workload: Workload, weights: Mapping[Margin, float]) -> d
 
 # Shares do not depend on the privacy loss, so that one descent serves every ε that is compared.
 @lru_cache(maxsize=256)
-def _allocated(workload: Workload, weighted: tuple[tuple[Margin, float], ...]) -> Mapping[Part, float]:
+def _allocated(
+    workload: Workload, weighted: tuple[tuple[Margin, float], ...]
+) -> Mapping[CentredMargin, float]:
     weights = dict(weighted)
     candidates = _Candidates.of(workload, weights)
-    found = _least_sum(candidates, candidates.total(weights))
+    found = least_sum(candidates, candidates.total(weights))
     return completed(workload.domain, weights, rounded(candidates.shares(found)))
 
 
-def laplace_minimax(workload: Workload) -> dict[Part, float]:
+def laplace_minimax(workload: Workload) -> dict[CentredMargin, float]:
     """Return the shares of Laplace noise with a small largest weight · variance over the wanted margins' cells.
 
     Descends on power means of rising powers, from the shares with the least sums and from every start, and
@@ -135,7 +137,7 @@ def laplace_minimax(workload: Workload) -> dict[Part, float]:
     weights = cell_weights(workload)
     candidates = _Candidates.of(workload, weights)
     alone = summed_weights(domain, zip(workload.margins, map(float, workload.weights), strict=True))
-    starts = [_least_sum(candidates, candidates.total(w)) for w in (weights, alone)]
+    starts = [least_sum(candidates, candidates.total(w)) for w in (weights, alone)]
     margins = _Margins.of(workload, candidates)
 
     def largest(t: Vector) -> float:
@@ -184,7 +186,7 @@ class _Candidates:
         # A set with an attribute of one level is another one without it.
         sets = {m: v for m, v in weights.items() if all(levels[a] > 1 for a in m)}
         bits = {a for a, k in levels.items() if k == 2}
-        exchange = sum(2.0 ** len(m) * 1.5 ** len(bits.intersection(m)) for m in sets) > _MOST_APART
+        exchange = sum(2.0 ** len(m) * 1.5 ** len(bits.intersection(m)) for m in sets) > MOST_APART
         orbits = Orbits(domain, {m: (v, asked.get(m, 0.0)) for m, v in sets.items()}, exchange=exchange)
         wanted = {orbits.of(m): weight for m, weight in asked.items()}
         represented = orbits.representative
@@ -195,7 +197,7 @@ class _Candidates:
         parts: dict[tuple[Orbit, Orbit], int] = {}
         known: dict[tuple[int, int], float] = defaultdict(float)
         for orbit, margin in represented.items():
-            if pairs <= _MOST_PAIRS:
+            if pairs <= MOST_PAIRS:
                 choices = [b for n in range(len(binary[margin]) + 1) for b in combinations(binary[margin], n)]
             else:
                 choices = [binary[margin]] + ([()] if orbit in wanted and binary[margin] else [])
@@ -274,13 +276,13 @@ class _Candidates:
         )
         return lambda variances: (float((slopes * variances).sum()), slopes)
 
-    def shares(self, t: Vector) -> dict[Part, float]:
+    def shares(self, t: Vector) -> dict[CentredMargin, float]:
         """The share of every part that has one, in the order of the closure."""
         active: dict[Orbit, list[tuple[Orbit, float]]] = defaultdict(list)
         for (orbit, chosen), share in zip(self.parts, t.tolist(), strict=True):
             if share > 0:
                 active[orbit].append((chosen, share))
-        found: dict[Part, float] = {}
+        found: dict[CentredMargin, float] = {}
         for margin in self.sets:
             for chosen, share in active.get(self.orbits.of(margin), ()):
                 for centred in combinations(margin, sum(n for _, n in chosen)):
@@ -347,7 +349,7 @@ def reduced_margins(workload: Workload) -> dict[Margin, float]:
     return found
 
 
-def _least_sum(candidates: _Candidates, objective: Objective) -> Vector:
+def least_sum(candidates: _Candidates, objective: Objective) -> Vector:
     """Return the best of the descents from all starts, after the parts that vanished had another chance."""
 
     def value(t: Vector) -> float:

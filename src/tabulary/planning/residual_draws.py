@@ -6,7 +6,7 @@ and a part is linear in its own draws, so the weight of each draw of a part (S, 
 
     Σ_{B ⊆ R ⊆ S ∩ A} share_R · (P_R u_R, divided by k on a centred attribute of three or more levels),
 
-the same for all draws that differ in attributes of S \ A alone. `core.residuals` and `reconstruct.residuals` say
+the same for all draws that differ in attributes of S \ A alone. `core.residuals` and `planning.queries.residuals` say
 how a part tells a residual; this is the transpose of that.
 """
 
@@ -21,8 +21,9 @@ from tabulary.core import basis
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.residuals import centre
+from tabulary.planning.accuracy import SMALLEST_VARIANCE
 from tabulary.planning.covariance import Draws, by_block, filtered
-from tabulary.planning.residual_errors import SMALLEST_VARIANCE, Part, part_variance, subsets
+from tabulary.planning.residual_errors import NoisyPart, part_variance, subsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class ResidualNoise:
 
     margin: Margin
     levels: Mapping[str, int]
-    parts: Sequence[Part]
+    parts: Sequence[NoisyPart]
     variances: Mapping[Margin, float]
 
     @property

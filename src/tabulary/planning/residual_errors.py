@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.noise import IntegerNoise
+from tabulary.planning.accuracy import SMALLEST_VARIANCE
 from tabulary.planning.allocation import centring
-from tabulary.planning.contrast_errors import fourth_cumulant
 
-# Noise that is hardly ever drawn has no tails that anyone sees, and a variance too small to divide by.
-SMALLEST_VARIANCE = 1e-60
 # Above so many pairs of sets the fourth cumulants are bounded and no longer added up.
-_MOST_PAIRS = 5_000_000
+MOST_PAIRS = 5_000_000
 
-Part = tuple[Margin, Margin, IntegerNoise]
+NoisyPart = tuple[Margin, Margin, IntegerNoise]
 """What a part measures, with which attributes centred, and its noise."""
 
 
@@ -62,18 +60,18 @@ class TailWeights:
     and exclusion over sums that are kept for each pair of sets T ⊆ U, no table is compared with every part.
     """
 
-    def __init__(self, domain: Domain, parts: Sequence[Part], variances: Mapping[Margin, float]) -> None:
+    def __init__(self, domain: Domain, parts: Sequence[NoisyPart], variances: Mapping[Margin, float]) -> None:
         self._levels = dict(zip(domain.attributes, domain.shape, strict=True))
         self._sums: dict[tuple[Margin, Margin], float] | None = {}
         parts = [part for part in parts if part[2].variance > SMALLEST_VARIANCE]
-        cumulants = [fourth_cumulant(noise) for _, _, noise in parts]
+        cumulants = [noise.fourth_cumulant for _, _, noise in parts]
         self._bound = max(
             (k / noise.variance**2 for k, (_, _, noise) in zip(cumulants, parts, strict=True) if k),
             default=0.0,
         )
         if not self._bound:
             return
-        if sum(3 ** (len(margin) - len(centred)) for margin, centred, _ in parts) > _MOST_PAIRS:
+        if sum(3 ** (len(margin) - len(centred)) for margin, centred, _ in parts) > MOST_PAIRS:
             self._sums = None
             return
         for (margin, sets), values in self._fourth_powers(parts, cumulants, variances):
@@ -102,7 +100,7 @@ class TailWeights:
         return total / variance**2 if variance > 0 else 0.0
 
     def _fourth_powers(
-        self, parts: Sequence[Part], cumulants: Sequence[float], variances: Mapping[Margin, float]
+        self, parts: Sequence[NoisyPart], cumulants: Sequence[float], variances: Mapping[Margin, float]
     ) -> Iterable[tuple[tuple[Margin, list[Margin]], list[float]]]:
         """Return f(T) of every part and every T that it meets, computed together for all T of one order."""
         levels = self._levels

@@ -9,19 +9,14 @@ if TYPE_CHECKING:
     from tabulary.reconstruct.least_squares import solve_least_squares
     from tabulary.reconstruct.linear import linear_estimates
     from tabulary.reconstruct.lp import ProgramSolution, solve_program
-    from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, ResidualMap
     from tabulary.reconstruct.reconstruction import Reconstruction, reconstruct
     from tabulary.reconstruct.rounding.full_table import round_table, uniforms_from
     from tabulary.reconstruct.shift import integer_shift, weighted_shift
 
 __all__ = [
-    "ContrastMap",
     "FullTable",
-    "LinearMap",
-    "MarginMap",
     "ProgramSolution",
     "Reconstruction",
-    "ResidualMap",
     "integer_shift",
     "linear_estimates",
     "measured_vector",

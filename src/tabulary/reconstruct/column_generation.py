@@ -19,11 +19,10 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core import basis
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.linear_solver import simplex_solver
-from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, columns_of
+from tabulary.planning.queries import LinearMap
 
 # Of the largest |measured| / scale: below this a deviation counts as none.
 FEASIBLE = 1e-7
@@ -127,7 +126,7 @@ class _Restricted:
         """Let some cells be positive, and strike them from those that wait."""
         waiting[cells] = False
         self._cells.append(cells)
-        rows = (columns_of(self._map, cells) / self._scales[:, None]).T
+        rows = (self._map.columns(cells) / self._scales[:, None]).T
         row, column = np.nonzero(rows)
         values = rows[row, column]
         starts = np.searchsorted(row, np.arange(cells.size))
@@ -200,19 +199,10 @@ def certified(
 def covering_of(linear_map: LinearMap, scales: Floats, possible: NDArray[np.bool_]) -> Floats | None:
     """Return multipliers that price every possible cell at 1 or more, or nothing if none are found.
 
-    The total does, and so do the cells of any one margin: the cheapest of these is taken. Otherwise the least
-    squares solution of Aᵀy = 1 is tried, by conjugate gradients.
+    Where the map knows of none, the least squares solution of Aᵀy = 1 is tried, by conjugate gradients.
     """
-    if isinstance(linear_map, ContrastMap) and () in linear_map.sets:
-        before = ContrastMap(linear_map.shape, linear_map.sets[: linear_map.sets.index(())]).size
-        candidate = np.zeros(linear_map.size)
-        candidate[before] = 1.0
-    elif isinstance(linear_map, MarginMap):
-        ends = np.cumsum([MarginMap(linear_map.shape, (margin,)).size for margin in linear_map.margins])
-        blocks = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-        candidate = np.zeros(linear_map.size)
-        candidate[min(blocks, key=lambda block: float(scales[block].sum()))] = 1.0
-    else:
+    candidate = linear_map.covering(scales)
+    if candidate is None:
         candidate = _least_squares_cover(linear_map, possible)
     lowest = float(linear_map.adjoint(candidate).reshape(-1)[possible].min(initial=np.inf))
     # Half a unit is far from rounding; a candidate that prices a cell at nothing does not cover it.
@@ -248,7 +238,7 @@ def _first_cells(linear_map: LinearMap, measured: Floats, possible: NDArray[np.b
     hold the optimum by themselves. One more is among the largest. With the largest only, 20 attributes and
     200,000 people take 19 rounds instead of 2.
     """
-    rough = linear_map.adjoint(measured / _squared_norms(linear_map)).reshape(-1)
+    rough = linear_map.adjoint(measured / linear_map.squared_norms()).reshape(-1)
     running = np.cumsum(np.where(possible, np.maximum(rough, 0.0), 0.0))
     steps = (np.arange(2 * linear_map.size) + 0.5) / (2 * linear_map.size) * running[-1]
     # A step reaches the first cell whose running sum is at least as large: one with a positive share of it.
@@ -262,21 +252,3 @@ def _largest(values: Floats, waiting: NDArray[np.bool_], count: int) -> NDArray[
     if count < finite.size:
         finite = finite[np.argpartition(-values[finite], count - 1)[:count]]
     return np.sort(finite)
-
-
-def _squared_norms(linear_map: LinearMap) -> Floats:
-    """Return the squared length of every row of the map, where it is known in closed form; else ones."""
-    if isinstance(linear_map, ContrastMap):
-        cells = float(np.prod(linear_map.shape))
-        return np.concatenate(
-            [
-                basis.squared_norms(sides)[(slice(1, None),) * len(s)].reshape(-1) * cells / np.prod(sides)
-                for s in linear_map.sets
-                for sides in [tuple(linear_map.shape[axis] for axis in sorted(s))]
-            ]
-        )
-    return (
-        linear_map.forward(np.ones(linear_map.shape))
-        if isinstance(linear_map, MarginMap)
-        else np.ones(linear_map.size)
-    )

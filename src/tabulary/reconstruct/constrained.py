@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
-from tabulary.core.bits import from_bits
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts
 from tabulary.noise import Entropy, IntegerNoise
 from tabulary.planning import Measurement, Plan
+from tabulary.planning.queries import LinearMap
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, MarginMap, ResidualMap
 from tabulary.reconstruct.rounding.full_table import round_table, rounding_report, uniforms_from
 
 _SMALLEST_SPREAD = 1e-6
@@ -42,12 +41,8 @@ class FullTable:
     def linear_map(self) -> LinearMap:
         """What is measured of the full table."""
         named = self.plan.measured_margin(self.attributes)
-        shape = self.plan.measured_domain.shape_of(named)
-        axes = tuple(tuple(named.index(a) for a in part.margin) for part in self.plan.measured)
-        if self.plan.query == "residuals":
-            centred = [tuple(named.index(a) for a in part.centred) for part in self.plan.measured]
-            return ResidualMap(shape, tuple(zip(axes, centred, strict=True)))
-        return ContrastMap(shape, axes) if self.plan.query == "contrasts" else MarginMap(shape, axes)
+        queries = [part.query for part in self.plan.measured]
+        return self.plan.query.linear_map(queries, named, self.plan.measured_domain)
 
     @cached_property
     def impossible(self) -> NDArray[np.bool_]:
@@ -64,8 +59,7 @@ class FullTable:
     def solve(self, values: Floats, entropy: Entropy) -> tuple[Counts, Facts]:
         """Return the full table that these measured numbers give, rounded if the plan says so, and facts."""
         table, facts = self._solved(values)
-        if self.plan.encoding == "bits":
-            table = from_bits(self.plan.domain, self.attributes, table)
+        table = self.plan.encoded.decode(self.attributes, table)
         if self.plan.rounding == "none":
             return table, facts
         wanted = tuple(tuple(self.attributes.index(a) for a in margin) for margin in self.plan.workload)

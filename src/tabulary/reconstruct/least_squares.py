@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core import basis
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
+from tabulary.planning.queries import LinearMap
 from tabulary.reconstruct.active_set import fit, gap_of
-from tabulary.reconstruct.measurement_operators import ContrastMap, LinearMap, columns_of, fast_map
 
 # Gradient steps before the first round of columns, and before every later one: they find the cells that matter.
 _FIRST_BURST = 30
@@ -80,13 +79,13 @@ def solve_least_squares(
     Ends when the gap is at most `tolerance`·max(1, objective), or after a few exact fits four times what doubles
     can tell if that is more; raises NotCertified if it cannot.
 
-    >>> from tabulary.reconstruct.measurement_operators import MarginMap
+    >>> from tabulary.planning.queries import MarginMap
     >>> sides = MarginMap((2, 2), ((0,), (1,)))
     >>> solution = solve_least_squares(sides, np.array([10.0, -3.0, 4.0, 5.0]))
     >>> solution.table.sum(axis=1).round(2).tolist(), round(solution.objective, 2)
     ([9.67, 0.0], 9.33)
     """
-    linear_map = fast_map(linear_map)
+    linear_map = linear_map.fast()
     problem = _Problem.of(linear_map, measured, variances, impossible)
     if not tolerance > 0:
         raise InvalidArgument(f"the tolerance of least squares must be positive, not {tolerance!r}.")
@@ -189,7 +188,7 @@ class _Problem:
 
     def columns(self, chosen: NDArray[np.intp]) -> Floats:
         """Return the standardised columns of some of the possible cells."""
-        return columns_of(self.linear_map, self.cells[chosen]) * self.weights[:, None]
+        return self.linear_map.columns(self.cells[chosen]) * self.weights[:, None]
 
     def curvature(self) -> float:
         """Return about the largest eigenvalue of AᵀA. Too small an estimate is mended as the steps go."""
@@ -214,10 +213,9 @@ def _evened(problem: _Problem, measured: Floats) -> _Problem | None:
     Contrasts of many levels have rows of very different lengths, which gradient steps do not like. Where some
     table fits exactly, it does so in any weights; elsewhere this is a place to start from.
     """
-    if not isinstance(problem.linear_map, ContrastMap):
+    if not problem.linear_map.orthogonal:
         return None
-    # The table whose coefficients are the squared lengths shows those that are measured, in their order.
-    squared = problem.linear_map.forward(basis.table_of(basis.squared_norms(problem.linear_map.shape)))
+    squared = problem.linear_map.squared_norms()
     if np.ptp(squared * problem.weights**2) <= 1e-9 * float(squared.max()):
         return None
     weights = 1 / np.sqrt(squared)

@@ -1,55 +1,44 @@
 """The linear estimate: each table is a fixed combination of what was measured. Unbiased, and nothing more."""
 
-from itertools import combinations
+import sys
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tabulary.core import basis
-from tabulary.core.bits import from_bits
+from tabulary.core.cache import Cache
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts
-from tabulary.planning import Measurement
-from tabulary.reconstruct.residuals import residual_estimates, table_of
+from tabulary.planning import Measurement, Plan
+from tabulary.planning.queries.query import Kept, Values
+
+
+class TablesOnDemand:
+    """The linear estimates of the tables of a plan, from the noisy values of no more parts than each needs.
+
+    The same bits as from the whole measurement, whatever was asked before. `values` returns the noisy values of the
+    part at a position of the plan. Post-processing: reads no data, spends no budget. Unbiased; a cell may come out
+    negative. Its errors are `plan.error_of`. What tables share is kept in a section of `cache`; what was dropped is
+    estimated again. Safe to use from several threads.
+    """
+
+    def __init__(self, plan: Plan, values: Values, *, cache: Cache | None = None) -> None:
+        self.plan = plan
+        self._values = values
+        self._kept = Kept(Cache() if cache is None else cache)
+
+    def table(self, margin: Margin) -> Counts:
+        """Return the linear estimate of the table on `margin`, in the domain's order."""
+        self.plan.check_measured(margin)
+        return self.plan.estimator.table(margin, self._values, self._kept)
+
+    def close(self) -> None:
+        """Forget what is kept."""
+        self._kept.clear()
 
 
 def linear_estimates(measurement: Measurement) -> dict[Margin, Counts]:
     """Return every wanted table as the linear function of the measurement that the plan foresees.
 
-    Counts: the sum of the noisy cells below, from the measurement that gives it with the smallest error.
-    Contrasts: the inverse transform of the noisy coefficients of its subsets. Residuals: the sum of the best
-    estimates of the residuals of its subsets, by generalised least squares over all that was measured.
-
-    Post-processing: reads no data, spends no budget. Unbiased; a cell may come out negative. Tables from one
-    measurement agree with each other on their common margins; counts of different ones do not. Of contrasts,
-    impossible cells are set to zero; where there are some, the tables no longer agree.
+    What that function is, the type of the queries says (`planning.queries`). Post-processing: reads no data, spends no
+    budget. Unbiased; a cell may come out negative.
     """
-    if measurement.plan.query == "counts":
-        return {margin: _from_counts(measurement, margin) for margin in measurement.plan.workload}
-    if measurement.plan.query == "residuals":
-        shape_of = measurement.plan.domain.shape_of
-        residuals = residual_estimates(measurement)
-        return {m: table_of(residuals, m, shape_of(m)) for m in measurement.plan.workload}
-    parts = dict(zip(measurement.plan.value_sets(), measurement.values, strict=True))
-    return {margin: _from_contrasts(measurement, parts, margin) for margin in measurement.plan.workload}
-
-
-def _from_counts(measurement: Measurement, margin: Margin) -> Counts:
-    position = measurement.plan.source_position(margin)
-    source, values = measurement.plan.measured[position].margin, measurement.values[position]
-    summed = tuple(i for i, attribute in enumerate(source) if attribute not in margin)
-    return np.asarray(values.sum(axis=summed), dtype=np.int64)
-
-
-def _from_contrasts(
-    measurement: Measurement, parts: dict[Margin, NDArray[np.int64]], margin: Margin
-) -> Counts:
-    plan = measurement.plan
-    named = plan.measured_margin(margin)
-    coefficients = np.zeros(plan.measured_domain.shape_of(named))
-    for s in (s for k in range(len(named) + 1) for s in combinations(named, k)):
-        coefficients[tuple(slice(1, None) if a in s else 0 for a in named)] = parts[s]
-    table = basis.table_of(coefficients)
-    if plan.encoding == "bits":
-        table = from_bits(plan.domain, margin, table)
-    return np.where(plan.domain.impossible(margin), 0.0, table) if plan.domain.structural_zeros else table
+    # All that tables share is kept: it is needed again at once.
+    tables = TablesOnDemand(measurement.plan, measurement.values.__getitem__, cache=Cache(sys.maxsize))
+    return {margin: tables.table(margin) for margin in measurement.plan.workload}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidArgument, InvalidTable, NotCertified, TooManyCells
-from tabulary.reconstruct.measurement_operators import LinearMap, fast_map
+from tabulary.planning.queries import LinearMap
 
 Solver = Literal["auto", "simplex", "column-generation"]
 
@@ -95,12 +95,12 @@ def solve_program(
     that turn out to be needed, and gives the same optimum. "auto" takes the first for tables with no more
     than four cells for each measured value.
 
-    >>> from tabulary.reconstruct.measurement_operators import ContrastMap
+    >>> from tabulary.planning.queries import ContrastMap
     >>> found = solve_program(ContrastMap((2, 2), ((), (0,), (1,))), [10, 4, -14])
     >>> round(found.b, 6), round(found.lower_bound, 6), found.table.round(6).tolist()
     (2.0, 2.0, [[0.0, 9.0], [0.0, 3.0]])
     """
-    linear_map = fast_map(linear_map)
+    linear_map = linear_map.fast()
     values, weights, possible = _checked(linear_map, measured, scales, impossible)
     if not 0 < gap < 1 or rounds < 1 or not seconds > 0:
         raise InvalidArgument(
@@ -114,7 +114,7 @@ def solve_program(
         worst = _deviation(linear_map, empty, values, weights)
         return ProgramSolution(empty, worst, worst, worst == 0, linear_map.size, chosen, 0, 0)
 
-    # Loads a solver and perhaps a compiler; most uses of this package need neither.
+        # Loads a solver and perhaps a compiler; most uses of this package need neither.
     from tabulary.reconstruct import column_generation
 
     found = column_generation.generate(

@@ -10,9 +10,9 @@ from tabulary.core.domain import Margin
 from tabulary.core.table import Counts
 from tabulary.noise import Entropy, SystemEntropy
 from tabulary.planning import ErrorLaw, Measurement, SimulatedErrors
+from tabulary.planning.queries.residuals import ResidualsEstimator
 from tabulary.reconstruct.constrained import Facts, FullTable, measured_vector
 from tabulary.reconstruct.linear import linear_estimates
-from tabulary.reconstruct.residuals import residual_estimates
 from tabulary.reconstruct.rounding.full_table import uniforms_from
 from tabulary.reconstruct.shift import contrast_weights, integer_shift, weighted_shift
 from tabulary.reconstruct.simulation import SECONDS, simulated_errors
@@ -94,7 +94,9 @@ def _shrunk(measurement: Measurement, entropy: Entropy, seconds: float) -> Recon
 
     plan = measurement.plan
     shrinkage = Shrinkage(plan.domain, plan.workload.margins, plan.residual_variances)
-    shrunken = shrinkage.tables(residual_estimates(measurement))
+    estimator = plan.estimator
+    assert isinstance(estimator, ResidualsEstimator)
+    shrunken = shrinkage.tables(estimator.residuals(measurement.values.__getitem__))
     # The answer has been found; half of the time that other simulations get is enough for its errors.
     errors, repetitions = simulated_shrink_errors(plan, shrinkage, shrunken, entropy, seconds=seconds / 2)
     facts: dict[str, str | int | float | bool] = {

@@ -11,14 +11,12 @@ noise. The norm itself would tell what the noise was; a quantile of its law tell
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, Integers
 from tabulary.errors import InvalidNoise, InvalidTable
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from tabulary.noise import IntegerNoise
 from tabulary.noise.sums import smallest
 
 # A failure probability below this drowns in the rounding of the sums.
@@ -31,24 +29,24 @@ _GRID = 1 << 18
 def integer_shift(noise: IntegerNoise, coefficients: int, *, failure: float) -> int:
     r"""Return the smallest integer t with P(\|e₁\| + … + \|e_d\| ≤ t) ≥ 1 - `failure` for integer noise.
 
-    The absolute value of discrete Laplace noise, q = exp(-1/scale), has the generating function
-    (1-q)/(1+q) · (1+qz)/(1-qz). Its d-th power is that of a binomial plus an independent negative binomial number,
-    Bin(d, q/(1+q)) + NB(d, 1-q), and this sum is evaluated: exact, whatever the scale. The continuous quantile is
-    not a bound: at scale 1 and d = 1 a zero is drawn with probability 0.46, so one in two needs t = 1, not 0.69.
+    For discrete Laplace noise the tail has a closed form (`DiscreteLaplace.absolute_sum_tail`): exact, whatever the
+    scale. The continuous quantile is not a bound: at scale 1 and d = 1 a zero is drawn with probability 0.46, so one
+    in two needs t = 1, not 0.69.
 
-    For discrete Gaussian noise see `weighted_shift`: exact up to a reach of 2**18, rounded upwards beyond it.
+    For other noise see `weighted_shift`: exact up to a reach of 2**18, rounded upwards beyond it.
     Post-processing: reads no data, spends no budget.
 
+    >>> from tabulary.noise import DiscreteGaussian, DiscreteLaplace
     >>> integer_shift(DiscreteLaplace(1), 22, failure=0.05), integer_shift(DiscreteLaplace(100), 22, failure=0.05)
     (27, 3024)
     >>> integer_shift(DiscreteGaussian(100), 22, failure=0.05)
     224
     """
     _check(coefficients, failure)
-    if not isinstance(noise, DiscreteLaplace):
+    tail = noise.absolute_sum_tail(coefficients)
+    if tail is None:
         return math.ceil(weighted_shift(noise, np.ones(coefficients), failure=failure))
     upper = math.ceil(_reach(noise, np.ones(1), np.array([coefficients])))
-    tail = _laplace_tail(float(1 / noise.scale), coefficients)
     return smallest(lambda t: t >= upper or tail(t) <= failure, upper=upper)
 
 
@@ -60,6 +58,7 @@ def weighted_shift(noise: IntegerNoise, weights: Floats, *, failure: float) -> f
     otherwise s is above it by at most d grid steps, a step being 2**-18 of a bound on the sum. The mass
     beyond the bound and the rounding of the series count as failures. Post-processing: reads no data.
 
+    >>> from tabulary.noise import DiscreteLaplace
     >>> weighted_shift(DiscreteLaplace(1), np.ones(22), failure=0.05)
     27.0
     """
@@ -132,57 +131,15 @@ def _check(coefficients: int, failure: float) -> None:
         raise InvalidNoise(f"a failure probability must lie between 1e-9 and 1, not {failure!r}.")
 
 
-def _laplace_tail(rate: float, terms: int) -> Callable[[int], float]:
-    """Return the function t ↦ P(Σ|e| > t) of `terms` discrete Laplace draws with q = exp(-rate)."""
-    q = math.exp(-rate)
-    log_p = math.log(-math.expm1(-rate))
-    one = math.log1p(q)
-    ups = np.arange(1.0, terms + 1)
-    ways = np.concatenate([[0.0], np.cumsum(np.log((terms + 1 - ups) / ups))])
-    binomial = np.exp(ways - rate * np.arange(terms + 1.0) - terms * one)
-
-    def negative_binomial_tails(t: int) -> Floats:
-        """Return P(NB > t - j) for j = 0 … terms."""
-        values = t - np.arange(terms + 1.0)
-        tails = np.ones(terms + 1)
-        inside = values >= 0
-        # NB > m when m + d trials of probability 1 - q succeed fewer than d times.
-        trials = (values[inside] + terms)[:, None]
-        count = np.arange(1.0, terms)[None, :]
-        logs = np.cumsum(np.log((trials - count + 1) / count) + log_p + rate, axis=1) - rate * trials
-        tails[inside] = np.exp(-rate * trials[:, 0]) + np.sum(np.exp(logs), axis=1)
-        return np.minimum(tails, 1.0)
-
-    return lambda t: float(binomial @ negative_binomial_tails(t))
-
-
-def _reach(noise: IntegerNoise, sizes: Floats, counts: NDArray[np.int64]) -> float:
+def _reach(noise: IntegerNoise, sizes: Floats, counts: Integers) -> float:
     """Return an s with P(Σ w|e| > s) ≤ 1e-12, by Chernoff's bound on a grid of tilts."""
-    if isinstance(noise, DiscreteLaplace):
-        largest = float(1 / noise.scale) / float(sizes.max())
-    elif isinstance(noise, DiscreteGaussian):
-        largest = 20 / math.sqrt(float(noise.variance_parameter)) / float(sizes.max())
-    else:
-        raise InvalidNoise(
-            f"no shift is known for {noise!r}: give discrete Laplace or discrete Gaussian noise."
-        )
+    if not isinstance(noise, IntegerNoise):
+        raise InvalidNoise(f"no shift is known for {noise!r}: give a law of `tabulary.noise`.")
     best = math.inf
-    for tilt in largest * np.linspace(0.002, 0.998, 499):
+    for tilt in noise.largest_tilt / float(sizes.max()) * np.linspace(0.002, 0.998, 499):
         moments = sum(
-            int(c) * _log_moment(noise, float(tilt * w)) for w, c in zip(sizes, counts, strict=True)
+            int(c) * noise.log_absolute_moment_bound(float(tilt * w))
+            for w, c in zip(sizes, counts, strict=True)
         )
         best = min(best, (moments - math.log(_NEGLIGIBLE)) / float(tilt))
     return best
-
-
-def _log_moment(noise: DiscreteLaplace | DiscreteGaussian, tilt: float) -> float:
-    """Return log E exp(tilt·|e|), or a bound on it."""
-    if isinstance(noise, DiscreteLaplace):
-        rate = float(1 / noise.scale)
-        return (
-            math.log(math.tanh(rate / 2))
-            + math.log1p(math.exp(tilt - rate))
-            - math.log(-math.expm1(tilt - rate))
-        )
-    # exp(t|e|) ≤ exp(te) + exp(-te), and the discrete Gaussian is sub-Gaussian.
-    return math.log(2) + tilt**2 * float(noise.variance_parameter) / 2

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
-from tabulary.core.bits import to_bits
 from tabulary.core.domain import Margin
 from tabulary.core.table import Counts
 from tabulary.noise import Entropy
@@ -64,16 +63,13 @@ def _law(errors: Floats, impossible: NDArray[np.bool_]) -> SimulatedErrors:
 
 def _measured(unknown: FullTable, full: Counts) -> Floats:
     table = np.asarray(full, dtype=np.float64)
-    if unknown.plan.encoding == "bits":
-        table = to_bits(unknown.plan.domain, unknown.attributes, table)
-    return unknown.linear_map.forward(table)
+    return unknown.linear_map.forward(unknown.plan.encoded.encode(unknown.attributes, table))
 
 
 def _noise(unknown: FullTable, entropy: Entropy) -> Floats:
     drawn = [part.noise.sample(unknown.plan.shape_of(part), entropy) for part in unknown.plan.measured]
     noise = np.concatenate([d.reshape(-1) for d in drawn]).astype(np.float64)
-    if unknown.plan.query == "counts":
-        # Impossible cells of a measured margin get no noise.
-        possible = [~unknown.plan.domain.impossible(part.margin) for part in unknown.plan.measured]
-        noise *= np.concatenate([p.reshape(-1) for p in possible])
+    # Impossible cells of a measured margin get no noise.
+    noisy = [part.query.noisy(unknown.plan.measured_domain) for part in unknown.plan.measured]
+    noise *= np.concatenate([each.reshape(-1) for each in noisy])
     return noise

@@ -10,12 +10,17 @@ if TYPE_CHECKING:
     from tabulary.release.formats import expected_bytes
     from tabulary.release.heat_map import heat_map_svg
     from tabulary.release.mosaic import mosaic_svg
+    from tabulary.release.publication import Publication
     from tabulary.release.release import Release
     from tabulary.release.signing import PublicKey, SigningKey
     from tabulary.release.table import ReleasedTable
+    from tabulary.release.writers import FORMATS, Format
 
 __all__ = [
+    "FORMATS",
+    "Format",
     "PublicKey",
+    "Publication",
     "Release",
     "ReleasedTable",
     "SigningKey",

@@ -217,7 +217,7 @@ def _clear_errors(target: Path) -> Iterator[None]:
 
 def _exists(target: Path) -> ReleaseExists:
     return ReleaseExists(
-        f"{target} is already there, and a release is never overwritten. Nothing was written. "
+        f"{target} already exists, and a release is never overwritten. Nothing was written. "
         "Choose another folder, or move that one away."
     )
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from tabulary.core.domain import Margin
 from tabulary.planning.accuracy import CellErrors, heavy_quantile
-from tabulary.planning.contrast_errors import fourth_cumulant
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release.table import CONFIDENCE, ReleasedTable
 
@@ -123,7 +122,7 @@ def _widest_pair(shared: CellCovariance, confidence: float) -> float:
     weights = np.zeros(shared.cells)
     weights[one], weights[other] = 1.0, -1.0
     draws = shared.draws_of(weights.reshape(shared.shape))
-    fourth = sum(d.copies * fourth_cumulant(d.noise) * float(np.sum(d.weights**4)) for d in draws)
+    fourth = sum(d.copies * d.noise.fourth_cumulant * float(np.sum(d.weights**4)) for d in draws)
     variance = max(float(of_pairs[one, other]), 0.0)
     kurtosis = fourth / variance**2 if variance > 0 else 0.0
     return float(heavy_quantile(confidence, kurtosis)) * math.sqrt(variance)

@@ -1,19 +1,14 @@
 """What was measured for a release, and the law of the noise of each part, as a page lists it."""
 
 import math
+import re
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import islice
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from tabulary.core.domain import Margin
-from tabulary.core.exact_numbers import show_fraction
-from tabulary.noise import IntegerNoise
-from tabulary.planning import MeasuredMargin, Plan
-from tabulary.planning.comparison import measured_values
+from tabulary.planning import Plan
 from tabulary.release.promise import exact_interactions
-from tabulary.release.wording import listed_words, table_name
 
 
 @dataclass(frozen=True)
@@ -30,53 +25,19 @@ class NoiseRow:
 def noise_rows(plan: Plan, most: int) -> list[NoiseRow]:
     """Return what was measured with noise, and after it what was released without any, up to `most` of them."""
     rows = []
-    for part, variance in islice(zip(plan.measured, plan.noise_variances, strict=True), most):
-        law, formula = _law(part.noise)
-        values = measured_values(plan, part)
-        rows.append(NoiseRow(_part_name(part), values, law, formula, f"{math.sqrt(variance):,.2f}"))
+    for part, variance in islice(zip(plan.measured, plan.estimator.noise_variances, strict=True), most):
+        values = part.query.draws(plan.measured_domain)
+        noise, deviation = part.noise, f"{math.sqrt(variance):,.2f}"
+        rows.append(NoiseRow(part.query.name, values, noise.words, _formula(noise.formula), deviation))
     for interaction, values in islice(exact_interactions(plan).items(), most - len(rows)):
-        rows.append(NoiseRow(_contrast_name(interaction), values, "none: released exactly", Markup(""), "0"))
+        rows.append(NoiseRow(plan.query(interaction).name, values, "none: released exactly", Markup(""), "0"))
     return rows
 
 
-def _part_name(part: MeasuredMargin) -> str:
-    """Return what was measured: a table, or what of it is left without the averages over some attributes."""
-    if part.query == "contrasts":
-        return _contrast_name(part.margin)
-    name = table_name(part.margin)
-    if not part.centred:
-        return name
-    if part.centred == part.margin:
-        return f"{name}, differences from the average"
-    return f"{name}, differences from the average over {listed_words(part.centred)}"
+def _formula(text: str) -> Markup:
+    """Return a formula for a page, with its exponents raised.
 
-
-def _contrast_name(attributes: Margin) -> str:
-    """Return what contrasts tell of some attributes, which is not the table on them.
-
-    >>> _contrast_name(("sex", "age")), _contrast_name(("sex",)), _contrast_name(())
-    ('sex by age, interaction', 'sex, differences between levels', 'total')
+    >>> _formula("P(k) ∝ e^{−|k| / scale}")
+    Markup('P(k) ∝ e<sup>−|k| / scale</sup>')
     """
-    what = ("", ", differences between levels", ", interaction")[min(len(attributes), 2)]
-    return f"{table_name(attributes)}{what}"
-
-
-def _law(noise: IntegerNoise) -> tuple[str, Markup]:
-    described = noise.describe()
-    match described["family"]:
-        case "discrete-laplace":
-            law = f"discrete Laplace, scale {_short(described['scale'])}"
-            return law, Markup("P(k) ∝ e<sup>−|k| / scale</sup>")
-        case "discrete-gaussian":
-            law = f"discrete Gaussian, σ² = {_short(described['variance_parameter'])}"
-            return law, Markup("P(k) ∝ e<sup>−k² / (2σ²)</sup>")
-        case "rounded-gaussian":
-            law = f"rounded Gaussian, σ² = {_short(described['variance_parameter'])}"
-            return law, Markup("k = round(x), density ∝ e<sup>−x² / (2σ²)</sup>")
-    return described["family"].replace("-", " "), Markup("")
-
-
-def _short(exact: str) -> str:
-    value = Fraction(exact)
-    text = show_fraction(value)
-    return text if len(text) <= 12 else f"≈ {float(value):.6g}"
+    return Markup(re.sub(r"\^\{([^}]*)\}", r"<sup>\1</sup>", str(escape(text))))

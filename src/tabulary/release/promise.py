@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-from tabulary.core.bits import bits_of
 from tabulary.core.domain import Margin
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.guessing import guessing
@@ -111,16 +110,10 @@ def exact_interactions(plan: Plan) -> dict[Margin, int]:
 
     Bits are read as the attributes they belong to: noise goes to all bits of an attribute or to none.
     """
-    domain = plan.domain
-    owner = {
-        bit: attribute
-        for attribute in domain.attributes
-        for bit in (bits_of(domain, (attribute,)) if plan.encoding == "bits" else (attribute,))
-    }
     found: dict[Margin, int] = {}
     for varied in plan.exact:
-        interaction = domain.margin({owner[name] for name in varied})
-        values = math.prod(levels - 1 for levels in plan.measured_domain.shape_of(varied))
+        interaction = plan.encoded.attributes(varied)
+        values = math.prod(plan.query(varied).shape(plan.measured_domain))
         found[interaction] = found.get(interaction, 0) + values
     return found
 

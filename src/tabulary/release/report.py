@@ -14,6 +14,7 @@ from tabulary.planning import Plan
 from tabulary.planning.accuracy import CellErrors
 from tabulary.planning.comparison import compare_plans, request_of
 from tabulary.planning.plan import CONSTRAINED
+from tabulary.planning.words import listed_words, table_name
 from tabulary.release.comparison_bars import comparison_svg
 from tabulary.release.conclusions import conclusions
 from tabulary.release.figure import (
@@ -46,10 +47,8 @@ from tabulary.release.wording import (
     afterwards_words,
     bias_words,
     coverage_words,
-    listed_words,
     mechanism_words,
     rounding_words,
-    table_name,
 )
 
 MOST_CELLS = 400

@@ -140,7 +140,7 @@ class SigningKey:
         serialization, _ = _package()
         file, beside = Path(path), public_file(path)
         if beside.exists():
-            raise UnusableKey(f"{str(beside)!r} is already there, and a key is never overwritten.")
+            raise UnusableKey(f"{str(beside)!r} already exists, and a key is never overwritten.")
         private = made._private.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,

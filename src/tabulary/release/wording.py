@@ -1,67 +1,14 @@
 """What was done to the tables of a release, in plain words that follow from its plan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from tabulary.core.domain import Margin
-from tabulary.planning import Plan
+from tabulary.planning import MECHANISMS, Plan
 from tabulary.release.manifest import Fact
-
-
-def table_name(margin: Margin) -> str:
-    """Return a margin as a reader would say it.
-
-    >>> table_name(("sex", "age")), table_name(())
-    ('sex by age', 'total')
-    """
-    return " by ".join(margin) or "total"
-
-
-def listed_words(names: Sequence[str]) -> str:
-    """Return names for a sentence.
-
-    >>> listed_words(["sex", "age", "job"])
-    'sex, age and job'
-    """
-    if len(names) < 2:
-        return names[0] if names else "nothing: the total"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def mechanism_words(plan: Plan) -> str:
     """Return what was measured, in plain words."""
-    match plan.mechanism:
-        case "cells":
-            return (
-                "Every possible cell of one detailed table was measured once, and the published tables are "
-                "sums of these noisy cells. They therefore agree with each other exactly, and a count that "
-                "sums many cells carries the noise of all of them."
-            )
-        case "margins":
-            return (
-                "Every published table was measured by itself, with its own share of the budget. Tables that "
-                "share an attribute therefore differ a little where they should be equal; both are right "
-                "within their errors."
-            )
-        case "fourier":
-            return (
-                "Measured were the Fourier coefficients that the published tables are made of, each once: the "
-                "total, and how the counts lean between the levels of every attribute and combination of "
-                "attributes, written as bits. Every table is computed from them, so all of them agree."
-            )
-        case "efron-stein":
-            return (
-                "Measured were the contrasts that the published tables are made of, each once: the total, and "
-                "how the counts differ between the levels of every attribute and combination of attributes. "
-                "Every table is computed from them, so all of them agree."
-            )
-        case "residual":
-            return (
-                "Measured were parts of the tables, each once, and each with the share of the budget that serves all "
-                "of them best: tables of few attributes, and what combinations of attributes add to those. Every "
-                "table is computed from all parts that tell about it, weighted by their noise."
-                + (" All of them agree." if plan.reconstruct == "none" else "")
-            )
-    return f"The tables were measured by the mechanism “{plan.mechanism}”."
+    return MECHANISMS[plan.mechanism].words(plan)
 
 
 def afterwards_words(plan: Plan) -> str:

@@ -1,10 +1,9 @@
 """The formats in which a single table can be had, each with its name, ending and media type."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from tabulary.core.domain import Margin
 from tabulary.core.table import value_name
 from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells, listed
+from tabulary.registry import Registry
 from tabulary.release import json_stat, px, sdmx, xlsx
 from tabulary.release.formats import TABLES, csv_bytes, file_stems, parquet_bytes
 from tabulary.release.publication import Publication
@@ -97,44 +97,29 @@ def _parquet(published: Publication) -> bytes:
     return parquet_bytes(_arrow(published).replace_schema_metadata(metadata))
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            Format("csv", "CSV", ".csv", "text/csv", _csv),
-            Format(
-                "xlsx",
-                "Excel",
-                ".xlsx",
-                xlsx.MEDIA_TYPE,
-                xlsx.xlsx_bytes,
-                is_binary=True,
-                packages=xlsx.PACKAGES,
-                most_cells=xlsx.MOST_CELLS,
-            ),
-            Format(
-                "parquet", "Parquet", ".parquet", "application/vnd.apache.parquet", _parquet, is_binary=True
-            ),
-            Format(
-                "json-stat",
-                "JSON-stat 2.0",
-                ".json-stat.json",
-                json_stat.MEDIA_TYPE,
-                json_stat.json_stat_bytes,
-            ),
-            Format(
-                "sdmx-csv",
-                "SDMX-CSV 2.0",
-                ".sdmx.csv",
-                sdmx.MEDIA_TYPE,
-                sdmx.sdmx_csv_bytes,
-                packages=sdmx.PACKAGES,
-            ),
-            Format("px", "PX", ".px", px.MEDIA_TYPE, px.px_bytes),
-        )
-    }
-)
-"""Every format by name, the most asked for first."""
+FORMATS = Registry[Format]("format", "tabulary.formats")
+"""Every format by name, the most asked for first, then those of other packages."""
+
+for _form in (
+    Format("csv", "CSV", ".csv", "text/csv", _csv),
+    Format(
+        "xlsx",
+        "Excel",
+        ".xlsx",
+        xlsx.MEDIA_TYPE,
+        xlsx.xlsx_bytes,
+        is_binary=True,
+        packages=xlsx.PACKAGES,
+        most_cells=xlsx.MOST_CELLS,
+    ),
+    Format("parquet", "Parquet", ".parquet", "application/vnd.apache.parquet", _parquet, is_binary=True),
+    Format("json-stat", "JSON-stat 2.0", ".json-stat.json", json_stat.MEDIA_TYPE, json_stat.json_stat_bytes),
+    Format(
+        "sdmx-csv", "SDMX-CSV 2.0", ".sdmx.csv", sdmx.MEDIA_TYPE, sdmx.sdmx_csv_bytes, packages=sdmx.PACKAGES
+    ),
+    Format("px", "PX", ".px", px.MEDIA_TYPE, px.px_bytes),
+):
+    FORMATS.register(_form.name, _form)
 
 ALWAYS = ("csv", "parquet")
 """The formats that every release holds, and that it is verified by."""

@@ -112,7 +112,7 @@ class StudyFolder:
 
     def _not_ours(self) -> StudyError:
         return StudyError(
-            f"{self.path} is already there and holds no study. Nothing was done. Choose another folder with -o."
+            f"{self.path} already exists and holds no study. Nothing was done. Choose another folder with -o."
         )
 
     def _journal(self) -> dict[str, Sheets]:

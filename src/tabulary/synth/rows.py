@@ -109,7 +109,7 @@ class SyntheticRecords:
                 f"rows are written as .csv or .parquet, not as {target.name!r}. Nothing was written."
             )
         if target.exists():
-            raise ReleaseExists(f"{target.name!r} is already there. Nothing was written; name a new file.")
+            raise ReleaseExists(f"{target.name!r} already exists. Nothing was written; name a new file.")
         partial = target.with_name(f".{target.name}.partial")
         table = self.to_arrow()
         try:

@@ -1,10 +1,10 @@
-"""The tools that differential privacy stands on, each with its guarantee, its estimator and its standard error.
+"""The basic tools of differential privacy, each with its guarantee, its estimator and its standard error.
 
 Randomized response, the Laplace mechanism for bounded statistics, the exponential mechanism, report noisy max, and
-what several promises come to. All noise is whole numbers, drawn exactly.
+the sum of several promises. All noise is whole numbers, drawn exactly.
 
-Beside them, without any guarantee: redaction and coarsening of records, and checks that find what is wrong with
-records that went through them (`k_anonymity`, `homogeneity`, `link`, `intersection_attack`, `risks`).
+In addition, without any guarantee: redaction and coarsening of records, and checks that find the weaknesses of such
+records (`k_anonymity`, `homogeneity`, `link`, `intersection_attack`, `risks`).
 
 >>> from tabulary.core.privacy import PureDP
 >>> answer = mean([34, 51, 29, 60] * 100, Bounds(0, 110), privacy=PureDP(1))
@@ -27,6 +27,7 @@ from tabulary.toolbox.randomized_response import RandomizedResponse
 from tabulary.toolbox.response_estimate import ResponseEstimate
 from tabulary.toolbox.risks import Risks, risks
 from tabulary.toolbox.selection import Chosen, exponential_mechanism, report_noisy_max, utility_bound
+from tabulary.toolbox.spending import Terms
 from tabulary.toolbox.statistics import count, mean, standard_deviation, standard_deviation_sensitivity, total
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "RandomizedResponse",
     "ResponseEstimate",
     "Risks",
+    "Terms",
     "coarsen",
     "count",
     "exponential_mechanism",

@@ -1,4 +1,4 @@
-"""A number that left through a mechanism, with all that is known about its error."""
+"""A number that left through a mechanism, with everything that is known about its error."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from fractions import Fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.noise import DiscreteLaplace
-from tabulary.noise.integer import check_half_width
+from tabulary.noise.checks import check_half_width
 
 Interval = tuple[float, float]
 
@@ -16,9 +16,9 @@ Interval = tuple[float, float]
 class Answer:
     """A noisy statistic: its value, its standard error, an interval, what was promised and what was spent.
 
-    All errors are those of the noise. They say how far `value` may be from the same statistic of the rounded
-    records, not from that of a population which the records were drawn from. `measured` are the noisy whole
-    numbers that everything else is computed from, and `noise` is the law of what was added to each of them.
+    All errors come from the noise. They say how far `value` may be from the same statistic of the rounded records,
+    not from that of a population from which the records were drawn. `measured` are the noisy whole numbers from
+    which everything else is computed, and `noise` is the law that was added to each of them.
     """
 
     statistic: str
@@ -32,7 +32,7 @@ class Answer:
     _interval: Callable[[float], Interval] = field(repr=False, compare=False)
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Return two ends that hold the exact statistic with at least this probability."""
+        """Return two ends that contain the exact statistic with at least this probability."""
         check_half_width(confidence, 1)
         return self._interval(confidence)
 
@@ -45,7 +45,7 @@ class Answer:
 
 
 def inside(ends: Interval, possible: Interval) -> Interval:
-    """Return an interval without what cannot be; where nothing is left, the possible end that is nearest.
+    """Return an interval without impossible values; if nothing is left, the nearest possible end.
 
     >>> inside((-2, 3), (0, 10)), inside((-2, -1), (0, 10))
     ((0, 3), (0, 0))

@@ -1,4 +1,4 @@
-"""What is public about a column of numbers before anyone looks at it."""
+"""What is public about a column of numbers before anybody looks at it."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,21 +12,22 @@ from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.errors import InvalidArgument, InvalidColumn
 from tabulary.toolbox.spending import UNSPENT
 
-# Up to here a double holds every whole number of units, and no scale of a noise is out of reach.
+# Up to here a double is exact for every whole number of units, and every scale of noise is possible.
 _LARGEST_STEP = 1 << 52
 _MOST_STEPS = 1 << 40
 
 
 @dataclass(frozen=True, init=False)
 class Bounds:
-    """A public range [low, high] and the step to which its values are rounded, both part of the mechanism.
+    """A public range [low, high] and the step to which its values are rounded; both are part of the mechanism.
 
-    Every value becomes the nearest multiple of `unit`. What is then computed is exact in whole numbers, so what
-    one person can change is known exactly. Rounding moves a value by at most unit/2, which no standard error
-    counts. A value outside is refused, because bounds that do not hold are a slip of the pen; with `clamp` it is
-    moved to the nearer end. How many were moved is told nowhere, since it depends on the records.
+    Every value becomes the nearest multiple of `unit`. The computation is then exact in whole numbers, so it is
+    known exactly what one person can change. Rounding changes a value by at most unit/2, which no standard error
+    includes. A value outside the range is refused, because wrong bounds are a mistake; with `clamp` it becomes the
+    nearer end. The number of clamped values is never reported, because it depends on the records.
 
-    Choose the range without looking at the data: a range that follows from them tells about them.
+    Choose the range without looking at the data: a range that was chosen from the data reveals something about
+    them.
 
     >>> Bounds(0, 110)
     Bounds(low=Fraction(0, 1), high=Fraction(110, 1), unit=Fraction(1, 1), clamp=False)
@@ -47,7 +48,8 @@ class Bounds:
             raise InvalidArgument(f"clamp must be True or False, not {clamp!r}.")
         if not self.low < self.high:
             raise InvalidArgument(
-                f"the bounds need low < high, and {show_fraction(self.low)} is not below {show_fraction(self.high)}."
+                f"the bounds need low < high, but {show_fraction(self.low)} is not below "
+                f"{show_fraction(self.high)}."
             )
         if self.unit <= 0:
             raise InvalidArgument(f"the unit of bounds must be positive, not {show_fraction(self.unit)}.")
@@ -58,7 +60,7 @@ class Bounds:
             )
         if max(abs(self.lowest), abs(self.highest)) > _LARGEST_STEP or self.width > _MOST_STEPS:
             raise InvalidArgument(
-                "the bounds hold more steps than noise can be drawn for. Take a coarser unit."
+                "the bounds contain more steps than noise can be drawn for. Choose a coarser unit."
             )
 
     @property
@@ -81,10 +83,10 @@ class Bounds:
         given = numbers_of(values)
         if not self.clamp and not ((given >= float(self.low)) & (given <= float(self.high))).all():
             raise InvalidColumn(
-                f"at least one value lies outside its bounds {self}. {UNSPENT} Widen the bounds, or declare "
-                "`clamp=True` to move such values to the nearer end."
+                f"at least one value is outside its bounds {self}. {UNSPENT} Widen the bounds, or declare "
+                "`clamp=True` to replace such values by the nearer end."
             )
-        # Each result depends on one value alone and lies inside the bounds, however the division rounds.
+        # Each result depends on one value only and is inside the bounds, with any rounding of the division.
         rounded = np.rint(np.clip(given, float(self.low), float(self.high)) / float(self.unit))
         return np.clip(rounded.astype(np.int64), self.lowest, self.highest)
 
@@ -107,12 +109,12 @@ def refuse_other_than_bounds(bounds: object) -> None:
     """
     if not isinstance(bounds, Bounds):
         raise InvalidArgument(
-            f"the range of the values is declared as Bounds(low, high), not as {type(bounds).__name__}. {UNSPENT}"
+            f"the range of the values must be Bounds(low, high), not a {type(bounds).__name__}. {UNSPENT}"
         )
 
 
 def numbers_of(values: ArrayLike) -> NDArray[np.float64]:
-    """Return a column of finite numbers, of any length, or raise InvalidColumn without telling a value.
+    """Return a column of finite numbers of any length, or raise InvalidColumn, which shows no value.
 
     >>> numbers_of([1, 2.5]).tolist()
     [1.0, 2.5]
@@ -120,7 +122,7 @@ def numbers_of(values: ArrayLike) -> NDArray[np.float64]:
     given = np.asarray(values)
     if given.ndim != 1:
         raise InvalidColumn(f"the values must be a column of numbers. {UNSPENT}")
-    # A masked array would lose its mask here, and what it hides would count.
+    # A masked array would lose its mask here, and its hidden values would count.
     proper = not isinstance(values, np.ma.MaskedArray) and given.dtype.kind in "biufO"
     if given.dtype.kind == "O":
         proper = all(isinstance(value, Real | Decimal) for value in given)

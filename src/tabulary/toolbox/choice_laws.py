@@ -1,7 +1,7 @@
 """The laws of a choice, drawn exactly.
 
-A choice is made among candidates 0, 1, 2, … of which each has a loss: how much worse it is than the best one. The
-losses are confidential, so no law here shows them.
+A choice is made among candidates 0, 1, 2, …; each has a loss: how much worse it is than the best one. The losses
+are confidential, so no law here shows them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tabulary.errors import InvalidNoise
 from tabulary.noise.acceptance import settle_flip
+from tabulary.noise.checks import sample_in_pieces
 from tabulary.noise.enclosure import Enclosure, certain_floors, divide, exponential, multiply
 from tabulary.noise.entropy import Entropy, fresh_words
-from tabulary.noise.integer import sample_in_pieces
 from tabulary.noise.inversion import WORD_BITS, settle
 from tabulary.noise.slots import Slots
 
@@ -37,7 +37,7 @@ class Uniform:
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= 1 << 63:
-            raise InvalidNoise("A uniform choice is made among at least one and at most 2**63 candidates.")
+            raise InvalidNoise("A uniform choice needs from 1 to 2**63 candidates.")
 
     def sample(self, size: int | tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
         """Return independent draws; a word beyond the last multiple of the size is drawn again."""
@@ -82,7 +82,7 @@ class ExponentialChoice:
 
     def sample(self, size: int | tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
         """Return independent choices, as numbers of candidates."""
-        slots, groups = self._slots, self._groups
+        slots, groups = self.slots, self._groups
         floors = np.array(slots(WORD_BITS).floors, dtype=np.uint64)
 
         def draw(count: int) -> NDArray[np.int64]:
@@ -103,7 +103,9 @@ class ExponentialChoice:
         return _Groups.of(self.losses, self.sizes)
 
     @cached_property
-    def _slots(self) -> Callable[[int], Slots]:
+    def slots(self) -> Callable[[int], Slots]:
+        """The function that returns, for a number of bits, which of the drawn words belong to which group."""
+        """The function that returns, for a number of bits, which of the drawn words belong to which group."""
         losses, left = self._groups.losses, self._groups.left
 
         def tails(precision: int, bits: int) -> list[Enclosure]:

@@ -1,7 +1,7 @@
-"""Redaction and coarsening: what is called anonymization, as two operations on a frame.
+"""Redaction and coarsening, often called anonymization: two operations on a frame.
 
-Neither of them is a privacy mechanism. What they leave is for `k_anonymity` and the other checks to look at,
-and for nobody to believe in.
+Neither of them is a privacy mechanism. Examine their results with `k_anonymity` and the other checks, and do not
+rely on them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +17,13 @@ from tabulary.toolbox.columns import arrow_columns, column_names, decoded, is_te
 AnyFrame = TypeVar("AnyFrame")
 
 _CALLED = "the records"
-_KEPT = "The records are as they were."
+_KEPT = "The records were not changed."
 
 
 def redact(frame: AnyFrame, columns: Iterable[str]) -> AnyFrame:
     """Return the frame without these columns; pandas, polars or Arrow, as it was given.
 
-    No privacy mechanism: what the other columns say together may still be true of one person only.
+    This is not a privacy mechanism: the other columns together may still describe only one person.
 
     >>> people = pa.table({"name": ["Ada", "Max"], "age": [53, 61]})
     >>> redact(people, ["name"]).column_names
@@ -35,7 +35,7 @@ def redact(frame: AnyFrame, columns: Iterable[str]) -> AnyFrame:
     if missing:
         raise InvalidColumn(f"{_CALLED} have no column {listed(missing)} to redact. {_KEPT}")
     if len(unwanted) == len(names):
-        raise InvalidArgument(f"nothing would be left of {_CALLED} without {listed(unwanted)}. {_KEPT}")
+        raise InvalidArgument(f"{_CALLED} would have no column left without {listed(unwanted)}. {_KEPT}")
     table: Any = frame
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -54,14 +54,15 @@ def coarsen(
     bins: Mapping[str, Sequence[int | float]] | None = None,
     prefixes: Mapping[str, int] | None = None,
 ) -> AnyFrame:
-    """Return the frame with less resolution in some columns; pandas, polars or Arrow, as it was given.
+    """Return the frame with less detail in some columns; pandas, polars or Arrow, like the input.
 
-    `bins` are the lower edges of half-open ranges of numbers, labelled as everywhere (`core.domain.bin_labels`); the
-    last one is open. `prefixes` say how many characters of a text stay; a star stands for each other one.
-    Both are public: choose them without looking at the records, for a bin that fits them tells about them.
+    `bins` are the lower edges of half-open ranges of numbers, with the usual labels (`core.domain.bin_labels`); the
+    last one is open. `prefixes` say how many characters of a text stay; each other character becomes a star. Both
+    are public: choose them without looking at the records, because bins that were chosen from the records reveal
+    something about them.
 
-    A number below the first edge and a missing value are refused. So are numbers where a prefix is asked for, since a
-    number has lost the zeros it began with. No privacy mechanism.
+    A number below the first edge and a missing value are refused. A prefix of a number is refused too, because a
+    number has lost its leading zeros. This is not a privacy mechanism.
 
     >>> people = pa.table({"age": [53, 61], "zip": ["19104", "19147"]})
     >>> coarsen(people, bins={"age": [0, 50, 60, 70]}, prefixes={"zip": 3}).to_pylist()
@@ -70,11 +71,11 @@ def coarsen(
     ranges, kept = dict(bins or {}), dict(prefixes or {})
     both = sorted(set(ranges) & set(kept))
     if both:
-        raise InvalidArgument(f"column {listed(both)} has bins and a prefix; take one of them. {_KEPT}")
+        raise InvalidArgument(f"column {listed(both)} has bins and a prefix; choose one of them. {_KEPT}")
     for name, length in kept.items():
         if isinstance(length, bool) or not isinstance(length, int) or length < 0:
             raise InvalidArgument(
-                f"the prefix of {name!r} is a number of characters, not {length!r}. {_KEPT}"
+                f"the prefix of {name!r} must be a number of characters, not {length!r}. {_KEPT}"
             )
     names = named_columns([*ranges, *kept], "columns to coarsen")
     labels = {name: bin_labels(edges) for name, edges in ranges.items()}
@@ -92,12 +93,12 @@ def coarsen(
 def _binned(column: Any, name: str, edges: Sequence[int | float], labels: Sequence[str]) -> list[str]:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise InvalidColumn(f"column {name!r} holds no numbers that could be put into bins. {_KEPT}")
+        raise InvalidColumn(f"column {name!r} has no numbers, so it cannot have bins. {_KEPT}")
     numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     places = np.searchsorted(np.array(edges, dtype=np.float64), numbers, side="right") - 1
     if places.size and places.min() < 0:
         raise InvalidColumn(
-            f"column {name!r} holds a number below the first bin, which starts at {edges[0]}, in at least one "
+            f"column {name!r} has a number below the first bin, which starts at {edges[0]}, in at least one "
             f"record. {_KEPT} Begin the bins lower."
         )
     return [labels[place] for place in places]
@@ -106,8 +107,8 @@ def _binned(column: Any, name: str, edges: Sequence[int | float], labels: Sequen
 def _cut(column: Any, name: str, length: int) -> list[str]:
     if not is_text(column.type):
         raise InvalidColumn(
-            f"column {name!r} holds no text, and only text has a prefix: a number has lost the zeros it began "
-            f"with. {_KEPT} Read the column as text."
+            f"column {name!r} has no text, and only text has a prefix: a number has lost its leading zeros. "
+            f"{_KEPT} Read the column as text."
         )
     return [text[:length] + "*" * (len(text) - length) for text in column.to_pylist()]
 

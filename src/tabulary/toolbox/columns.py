@@ -21,13 +21,13 @@ Key = tuple[str, ...]
 
 UNCHECKED = "Nothing was checked."
 
-# What a time of day adds to the text of a date, where it says nothing: pandas has no dates without one.
+# A date in pandas has a time of day; this is its text if the time says nothing.
 _MIDNIGHT = re.compile(r"( 00:00:00)?(\.0+)?$")
 
 
 @dataclass(frozen=True, repr=False)
 class Classes:
-    """Records that cannot be told apart by some columns: the key and the size of each class, and whose it is."""
+    """Records with equal values in some columns: the key and the size of each class, and the class of each record."""
 
     names: tuple[str, ...]
     keys: tuple[Key, ...]
@@ -39,8 +39,8 @@ class Classes:
 class Columns:
     """Some columns of records, each as codes of its distinct texts.
 
-    Values meet in their text, as levels do elsewhere (`confidential.coding.text_of`): 53, 53.0 and "53" are the
-    same, "01" and "1" are not. A missing value is refused, since it is not said whom it agrees with.
+    Values are compared by their text, like levels (`confidential.coding.text_of`): 53, 53.0 and "53" are equal,
+    "01" and "1" are not. A missing value is refused, because nobody knows which values it equals.
     """
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class Columns:
             return cls._of_records(table, names, called)
         arrow = arrow_columns(table, names, called)
         if not arrow.num_rows:
-            raise UnreadableSource(f"{called} have no record. {UNCHECKED}")
+            raise UnreadableSource(f"{called} contain no record. {UNCHECKED}")
         pairs = [_encoded(arrow.column(name), name, called) for name in names]
         return cls(tuple(names), tuple(codes for codes, _ in pairs), tuple(texts for _, texts in pairs))
 
@@ -66,7 +66,7 @@ class Columns:
         margin = domain.margin(names)
         counts = records.tally([margin]).exact(margin)
         if not counts.any():
-            raise UnreadableSource(f"{called} have no record. {UNCHECKED}")
+            raise UnreadableSource(f"{called} contain no record. {UNCHECKED}")
         cells = np.nonzero(counts)
         each = [np.repeat(place, counts[cells]) for place in cells]
         codes = tuple(each[margin.index(name)] for name in names)
@@ -80,8 +80,8 @@ class Columns:
     def classes(self, names: Sequence[str]) -> Classes:
         """Return the records in classes that agree in these columns.
 
-        One column after the other, each time with classes numbered afresh, so that no number grows beyond the
-        number of records times that of the levels of one column.
+        One column after the other, with new class numbers each time, so that no number exceeds the number of
+        records times the number of levels of one column.
         """
         places = tuple(map(self.names.index, names))
         member = np.zeros(self.records, dtype=np.int64)
@@ -116,9 +116,9 @@ def named_columns(names: object, what: str) -> tuple[str, ...]:
     """
     given = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if not given or not all(isinstance(name, str) and name for name in given):
-        raise InvalidArgument(f"{what} are a list of names of columns, such as ['age', 'zip']. {UNCHECKED}")
+        raise InvalidArgument(f"{what} must be a list of column names, such as ['age', 'zip']. {UNCHECKED}")
     if len(set(given)) < len(given):
-        raise InvalidArgument(f"{what} are named once each, not twice as in {listed(given)}. {UNCHECKED}")
+        raise InvalidArgument(f"{what} must not be named twice, as in {listed(given)}. {UNCHECKED}")
     return given
 
 
@@ -140,22 +140,22 @@ def column_names(table: object, called: str) -> list[object]:
     if _library(table) in ("pandas", "polars") and type(table).__name__ == "DataFrame":
         return list(getattr(table, "columns", ()))
     raise UnreadableSource(
-        f"{called} are a pandas or polars frame, an Arrow table or Records, not {type(table).__name__}. "
-        f"{UNCHECKED}"
+        f"{called} must be a pandas or polars frame, an Arrow table or Records, not a "
+        f"{type(table).__name__}. {UNCHECKED}"
     )
 
 
 def refuse_strangers(first: Columns, second: Columns, names: Iterable[str], called: str) -> None:
     """Refuse a column in which two tables have no value in common.
 
-    A comparison could find nothing there, and nothing found would look like safety.
+    A comparison would find nothing there, and that would look like safety.
     """
     for name in names:
         if first.occurring(name).isdisjoint(second.occurring(name)):
             raise InvalidColumn(
                 f"column {name!r} has no value that occurs in both {called}, so nobody could be found. "
-                f"{UNCHECKED} If the column is coarsened or spelled in two ways, bring both to one; "
-                "if they are about different people, there is nothing to compare."
+                f"{UNCHECKED} If the column is coarsened or spelled differently in the two, make them "
+                "equal; if the tables are about different people, there is nothing to compare."
             )
 
 
@@ -169,7 +169,7 @@ def shown(names: Iterable[str]) -> str:
 
 
 def typed_text(value: Any) -> str:
-    """Return the text in which a value meets its equals.
+    """Return the text by which a value is compared.
 
     >>> [typed_text(v) for v in (53.0, Decimal("53.00"), Decimal("0.50"), "053", True)]
     ['53', '53', '0.5', '053', 'true']
@@ -204,8 +204,8 @@ def decoded(column: Any, name: str, called: str) -> Any:
             incomplete = whole.index(pa.scalar("", kind)).as_py() >= 0
     if incomplete:
         raise InvalidColumn(
-            f"column {name!r} of {called} has at least one missing or empty value. {UNCHECKED} Give such values a "
-            "text of their own, such as '*', or leave the records out."
+            f"column {name!r} of {called} has at least one missing or empty value. {UNCHECKED} Give such "
+            "values their own text, such as '*', or leave the records out."
         )
     return whole
 
@@ -223,8 +223,8 @@ def _encoded(column: Any, name: str, called: str) -> tuple[NDArray[np.int64], tu
     readable = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if not (temporal or readable or is_text(kind) or pa.types.is_boolean(kind)):
         raise InvalidColumn(
-            f"column {name!r} of {called} holds neither text nor numbers, truth values or dates. {UNCHECKED} "
-            "Convert it to text first."
+            f"column {name!r} of {called} has values other than text, numbers, truth values or dates. "
+            f"{UNCHECKED} Convert it to text first."
         )
     if temporal:
         whole = whole.cast(pa.string())
@@ -242,7 +242,7 @@ def _refuse_missing(names: Sequence[object], wanted: Iterable[str], called: str)
     given = list(names)
     missing = [name for name in wanted if name not in given]
     if missing:
-        raise InvalidColumn(f"{called} have no column {listed(missing)}. {UNCHECKED} Spell it as they do.")
+        raise InvalidColumn(f"{called} have no column {listed(missing)}. {UNCHECKED} Use the same spelling.")
     doubled = [name for name in wanted if given.count(name) > 1]
     if doubled:
         raise InvalidColumn(f"{called} have more than one column {listed(doubled)}. {UNCHECKED} Rename one.")

@@ -1,9 +1,9 @@
-"""What several promises come to: calculators that read no data.
+"""The sum of several promises: calculators that read no data.
 
-`compose` of the core adds up promises about the same records. Beside it stand the two other theorems that
-everything rests on: parts of the records, and groups of people. Post-processing has no calculator of its own:
-whatever is computed from an output alone costs nothing, so the promise stays what it was. What that means for
-somebody who guesses is `guessing`, of the core too.
+`compose` of the core adds up promises about the same records. Here are the two other theorems that everything rests
+on: parts of the records, and groups of people. Post-processing needs no calculator: a computation from an output
+alone costs nothing, so the promise does not change. `guessing`, also in the core, says what this means for an
+attacker who guesses.
 """
 
 import math
@@ -21,7 +21,7 @@ _DIGITS = 12
 
 
 def sequential(parts: Iterable[Privacy]) -> Privacy:
-    """Return what is promised after all `parts` have looked at the same records: everything adds up.
+    """Return what is promised after all `parts` have used the same records: everything adds up.
 
     Holds also where a later part is chosen after seeing what the earlier ones gave out. It is the theorem that
     lecture notes sometimes head with "parallel algorithms", for algorithms that run side by side on the same
@@ -34,7 +34,7 @@ def sequential(parts: Iterable[Privacy]) -> Privacy:
 
 
 def parallel(parts: Iterable[Privacy], *, neighbours: Relation | Neighbours = "add-remove") -> Privacy:
-    """Return what is promised after each of `parts` has looked at its own, disjoint share of the records.
+    """Return what is promised after each of `parts` has used its own, disjoint share of the records.
 
     A record is in one share only, so a person with c records is in at most c of them: the promise is the sum of the c
     largest parts, for one record the largest. A record that is *replaced* may leave one share and enter
@@ -66,7 +66,7 @@ def parallel(parts: Iterable[Privacy], *, neighbours: Relation | Neighbours = "a
 
 
 def group(privacy: Privacy, size: int) -> Privacy:
-    """Return what a promise to one person is worth to `size` people together.
+    """Return what a promise to one person means for `size` people together.
 
     Step by step from one table to the other, one person at a time: ε becomes k·ε, ρ becomes k²·ρ (Bun & Steinke 2016,
     Proposition 1.9), and δ becomes δ·(1 + e^ε + … + e^((k-1)ε)), rounded up. A δ of one or more promises nothing
@@ -78,7 +78,7 @@ def group(privacy: Privacy, size: int) -> Privacy:
     ε = 3, δ = 1.11073379274e-8
     """
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidPrivacy(f"a group has a whole number of people, at least 1, not {size!r}.")
+        raise InvalidPrivacy(f"the size of a group must be a whole number, at least 1, not {size!r}.")
     match privacy:
         case PureDP(epsilon=epsilon):
             return PureDP(size * epsilon)
@@ -86,7 +86,7 @@ def group(privacy: Privacy, size: int) -> Privacy:
             return ZCDP(size**2 * rho)
         case ApproxDP(epsilon=epsilon, delta=delta):
             return ApproxDP(size * epsilon, delta if size == 1 else _group_delta(epsilon, delta, size))
-    raise InvalidPrivacy("a promise is given as PureDP(1), ApproxDP(1, 1e-9) or ZCDP('1/8').")
+    raise InvalidPrivacy("a promise must be PureDP(1), ApproxDP(1, 1e-9), ZCDP('1/8') or similar.")
 
 
 def _rho(part: Privacy) -> Fraction:
@@ -103,9 +103,9 @@ def _group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
     single = exponential(epsilon, _PRECISION)
     below = power[0] * (one - single[1])
     if below <= 0:
-        raise InvalidPrivacy("to so large a group nothing is promised: its δ is 1 or more.")
+        raise InvalidPrivacy("nothing is promised to such a large group: its δ is 1 or more.")
     exact = delta * Fraction((one - whole[0]) * one, below)
     if exact >= 1:
-        raise InvalidPrivacy("to so large a group nothing is promised: its δ is 1 or more.")
+        raise InvalidPrivacy("nothing is promised to such a large group: its δ is 1 or more.")
     unit = Fraction(10) ** (math.floor(math.log10(exact)) + 1 - _DIGITS)
     return math.ceil(exact / unit) * unit

@@ -1,4 +1,4 @@
-"""What a check of records found: for the custodian's eyes, and never a promise."""
+"""The result of a check of records: for the custodian only, and never a promise."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from typing import NoReturn, SupportsIndex
 from tabulary.toolbox.columns import Key, shown
 
 NO_GUARANTEE = (
-    "This is no guarantee. It speaks of an attacker who knows these columns and nothing else, in a world without "
-    "any other data; other columns, other tables or other knowledge can name people all the same. A promise "
-    "that holds whatever is known is differential privacy."
+    "This is not a guarantee. It assumes an attacker who knows these columns and nothing else, and a world "
+    "without other data; other columns, other tables or other knowledge can still identify people. "
+    "Differential privacy is a promise that holds for any knowledge."
 )
 
 
 @dataclass(frozen=True)
 class Exposed:
-    """People who stand out: what is known of them, how many records they are, what can be learned of them."""
+    """People who stand out: what is known about them, how many records they are, what can be learned about them."""
 
     known: Mapping[str, str]
     records: int
@@ -24,11 +24,11 @@ class Exposed:
 
 
 class Diagnosis(ABC):
-    """A finding about confidential records: as confidential as they are, and no guarantee.
+    """A finding about confidential records: it is as confidential as they are, and not a guarantee.
 
-    It prints what was checked and nothing that was found. `finding` says that in words, `verdict` adds what it is
-    worth, and `exposed`, where a check has it, says whom it is about. None of it may be published, and it cannot be
-    pickled or copied.
+    It prints what was checked and nothing that was found. `finding` gives the result in words, `verdict` adds what
+    it is worth, and `exposed`, if a check has it, lists the people concerned. None of it may be published, and it
+    cannot be pickled or copied.
     """
 
     @property
@@ -39,11 +39,11 @@ class Diagnosis(ABC):
     @property
     @abstractmethod
     def checked(self) -> tuple[str, ...]:
-        """The columns that were looked at."""
+        """The columns that were checked."""
 
     @property
     def verdict(self) -> str:
-        """What was found and what it is worth: no guarantee. Confidential."""
+        """The result and what it is worth: not a guarantee. Confidential."""
         return f"{self.finding} {NO_GUARANTEE}"
 
     def __repr__(self) -> str:

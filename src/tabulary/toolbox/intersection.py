@@ -1,4 +1,4 @@
-"""Two releases beside each other: what they disclose together of people who are in both."""
+"""Two releases compared: what they disclose together about people who are in both."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,16 +23,17 @@ from tabulary.toolbox.k_anonymity import QUASI, check_sensitive
 
 _CALLED = ("the records of the first release", "the records of the second release")
 # Two million comparisons take seconds; more come only of columns that one release has and the other has not.
-_MOST_PAIRS = 2_000_000
+MOST_PAIRS = 2_000_000
 
 
 @dataclass(frozen=True, repr=False)
 class Intersection(Diagnosis):
-    """What two releases say together of somebody who is in both. Confidential, no guarantee.
+    """What two releases say together about a person who is in both. Confidential, no guarantee.
 
-    Classes of the two releases that agree in all that both know make a pair. Whoever is of the pair has a value that
-    occurs in both of its classes. It is `pinned` where only one does, and `contradictory` where none does: nobody
-    can be of such a pair. `first_exposed` and `second_exposed` are the records in a pinned pair.
+    Classes of the two releases that agree in all common columns make a pair. A person in the pair has a value that
+    occurs in both of its classes. The value is `pinned` if there is only one, and the pair is `contradictory` if
+    there is none: nobody can be in such a pair. `first_exposed` and `second_exposed` are the records in a pinned
+    pair.
     """
 
     first_columns: tuple[str, ...]
@@ -60,15 +61,16 @@ class Intersection(Diagnosis):
     def finding(self) -> str:
         """What was found, in words. Confidential."""
         return (
-            f"The first release is {self.first_smallest}-anonymous by {shown(self.first_columns)}, the second "
-            f"{self.second_smallest}-anonymous by {shown(self.second_columns)}. Together they leave one value "
-            f"of {self.sensitive} in {self.pinned:,} of {self.pairs:,} pairs of classes: whoever is known to be "
-            f"in both is disclosed there, among {share(self.first_exposed, self.first_records)} records of "
-            f"the first and {share(self.second_exposed, self.second_records)} of the second."
+            f"The first release is {self.first_smallest}-anonymous by {shown(self.first_columns)}, the "
+            f"second {self.second_smallest}-anonymous by {shown(self.second_columns)}. Together they leave "
+            f"one value of {self.sensitive} in {self.pinned:,} of {self.pairs:,} pairs of classes. A person "
+            "who is known to be in both is disclosed there, among "
+            f"{share(self.first_exposed, self.first_records)} records of the first and "
+            f"{share(self.second_exposed, self.second_records)} of the second."
         )
 
     def exposed(self, limit: int = 10) -> tuple[Exposed, ...]:
-        """Return the pinned pairs and their value, those of the fewest people first. Confidential.
+        """Return the pinned pairs and their value, those with the fewest people first. Confidential.
 
         Their `records` are those of the smaller class: no more people can be in both.
         """
@@ -80,9 +82,9 @@ class Intersection(Diagnosis):
         return tuple(sorted(found, key=lambda each: (each.records, *each.known.values()))[:limit])
 
     def possible(self, known: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the sensitive values that somebody in both releases may have, given what is known of them.
+        """Return the sensitive values that a person in both releases may have, given what is known about the person.
 
-        Confidential. Nothing is possible if nobody known so can be in both.
+        Confidential. Empty if nobody with these values can be in both.
         """
         strangers = [name for name in known if name not in self.checked[:-1]]
         if strangers:
@@ -130,7 +132,7 @@ class _Side:
 def intersection_attack(
     first: object, second: object, quasi_identifiers: Iterable[str], *, sensitive: str
 ) -> Intersection:
-    """Return what two releases disclose of people who are in both. Confidential, no guarantee.
+    """Return what two releases disclose about people who are in both. Confidential, no guarantee.
 
     Both may be k-anonymous by themselves: the attack needs no class of one. `quasi_identifiers` are what is known of a
     person; each release is asked about those of them that it has, and at least one must be in both. The
@@ -190,10 +192,10 @@ def _pairs(first: Classes, second: Classes, both: Iterable[str]) -> list[tuple[i
     found: list[tuple[int, int]] = []
     for a, key in enumerate(first.keys):
         agreeing = by_key.get(tuple(key[at] for at in mine), [])
-        if len(found) + len(agreeing) > _MOST_PAIRS:
+        if len(found) + len(agreeing) > MOST_PAIRS:
             raise TooManyCells(
-                f"more than {_MOST_PAIRS:,} pairs of classes agree, more than are compared. {UNCHECKED} Name fewer "
-                "columns that only one of the releases has."
+                f"more than {MOST_PAIRS:,} pairs of classes agree, which is the largest number that is "
+                f"compared. {UNCHECKED} Name fewer columns that only one of the releases has."
             )
         found += [(a, b) for b in agreeing]
     return found

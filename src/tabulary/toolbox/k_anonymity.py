@@ -1,4 +1,4 @@
-"""How many records share what an attacker may know, and whether sharing it hides anything."""
+"""How many records share what an attacker may know, and whether this hides anything."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ QUASI = "quasi-identifiers"
 
 @dataclass(frozen=True, repr=False)
 class Anonymity(Diagnosis):
-    """How large the classes are of records that agree in the quasi-identifiers. Confidential, no guarantee.
+    """The sizes of the classes of records that agree in the quasi-identifiers. Confidential, no guarantee.
 
     `smallest` is the largest k for which the table is k-anonymous; `below` are the records in classes of fewer than
     the `k` asked for, `uniques` those that stand alone.
@@ -68,11 +68,12 @@ class Anonymity(Diagnosis):
 
 @dataclass(frozen=True, repr=False)
 class Homogeneity(Diagnosis):
-    """What an attacker learns of a sensitive column without telling anyone apart. Confidential, no guarantee.
+    """What an attacker learns about a sensitive column without identifying anybody. Confidential, no guarantee.
 
-    If all records of a class have the same value, then everyone in it is disclosed, however large it is.
-    `diversity` is the largest l for which the table has l distinct values in every class (Machanavajjhala et
-    al. 2007). Distinct values are not much: `largest_share` is that of the most frequent value in the worst class.
+    If all records of a class have the same value, then everyone in it is disclosed, in a class of any size.
+    `diversity` is the largest l for which the table has l distinct values in every class (Machanavajjhala et al.
+    2007). Distinct values alone say little: `largest_share` is the share of the most frequent value in the worst
+    class.
     """
 
     quasi_identifiers: tuple[str, ...]
@@ -101,8 +102,9 @@ class Homogeneity(Diagnosis):
         )
         if self.homogeneous:
             return (
-                f"{self.homogeneous:,} of {self.classes:,} classes by {by} have one value of {self.sensitive} "
-                f"only: {share(self.disclosed, self.records)} records are disclosed to whoever knows {by}."
+                f"{self.homogeneous:,} of {self.classes:,} classes by {by} have only one value of "
+                f"{self.sensitive}: {share(self.disclosed, self.records)} records are disclosed to anybody "
+                f"who knows {by}."
             )
         return (
             f"Every class by {by} has at least {self.diversity:,} different values of {self.sensitive}, so no class "
@@ -123,9 +125,9 @@ class Homogeneity(Diagnosis):
 def k_anonymity(records: object, quasi_identifiers: Iterable[str], *, k: int) -> Anonymity:
     """Return how many records share their quasi-identifiers with at least k - 1 others. Confidential.
 
-    `records` are a pandas or polars frame, an Arrow table or Records, one record a person; whoever has two of them
-    is counted as two people who hide each other. **No guarantee**: "for any tuple of values there are at
-    least k copies" says nothing about what the copies have in common, nor about any other table.
+    `records` are a pandas or polars frame, an Arrow table or Records, one record per person; a person with two
+    records counts as two people who hide each other. **No guarantee**: "for any tuple of values there are at least
+    k copies" says nothing about what the copies have in common, nor about any other table.
 
     >>> import pyarrow
     >>> people = pyarrow.table({"age": ["50-60", "50-60", "60-70"], "sex": ["F", "F", "M"]})
@@ -142,7 +144,7 @@ def k_anonymity(records: object, quasi_identifiers: Iterable[str], *, k: int) ->
 
 
 def homogeneity(records: object, quasi_identifiers: Iterable[str], *, sensitive: str) -> Homogeneity:
-    """Return whose sensitive value is disclosed by the quasi-identifiers alone. Confidential, no guarantee.
+    """Return the records whose sensitive value the quasi-identifiers alone disclose. Confidential, no guarantee.
 
     >>> import pyarrow
     >>> people = pyarrow.table({"age": ["50-60"] * 3 + ["60-70"] * 2, "illness": ["flu"] * 4 + ["gout"]})
@@ -193,25 +195,28 @@ def homogeneity_of(columns: Columns, classes: Classes, sensitive: str) -> Homoge
 
 
 def check_k(k: object) -> None:
-    """Refuse a k that asks for nothing.
+    """Refuse a k without meaning.
 
     >>> check_k(2)
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 2:
         raise InvalidArgument(
-            f"k is a whole number of at least 2: every table is 1-anonymous. It is {k!r}. {UNCHECKED}"
+            f"k must be a whole number of at least 2, because every table is 1-anonymous. It is {k!r}. "
+            f"{UNCHECKED}"
         )
 
 
 def check_sensitive(sensitive: object, quasi_identifiers: tuple[str, ...]) -> None:
-    """Refuse a sensitive column that is none, or that the attacker is said to know.
+    """Refuse a sensitive column that does not exist, or that the attacker already knows.
 
     >>> check_sensitive("illness", ("age",))
     """
     if not isinstance(sensitive, str) or not sensitive:
-        raise InvalidArgument(f"the sensitive column is named by text, not {sensitive!r}. {UNCHECKED}")
+        raise InvalidArgument(
+            f"the name of the sensitive column must be text, not {sensitive!r}. {UNCHECKED}"
+        )
     if sensitive in quasi_identifiers:
         raise InvalidArgument(
-            f"column {sensitive!r} cannot be known and sensitive at once: what is known has nothing left to "
+            f"column {sensitive!r} cannot be both known and sensitive: a known value has nothing left to "
             f"disclose. {UNCHECKED}"
         )

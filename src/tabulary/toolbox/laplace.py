@@ -6,15 +6,13 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from numbers import Rational, Real
+from typing import Unpack
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.core.neighbours import Neighbours, Relation
-from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn, InvalidNoise
-from tabulary.ledger import Account
-from tabulary.noise import DiscreteLaplace, ExactSampler, Sampler
+from tabulary.noise import DiscreteLaplace
 from tabulary.toolbox.answer import Answer, Interval, inside, plain
-from tabulary.toolbox.spending import UNSPENT, Debit
+from tabulary.toolbox.spending import UNSPENT, Debit, Terms
 
 # The step of a statistic for which none is stated, as a part of its sensitivity: fine enough to cost nothing.
 _STEPS = 1 << 10
@@ -24,12 +22,8 @@ def laplace(
     value: object,
     *,
     sensitivity: object,
-    privacy: PureDP,
     unit: object = None,
-    neighbours: Relation | Neighbours = "add-remove",
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
+    **terms: Unpack[Terms],
 ) -> Answer:
     r"""Return `value` plus Laplace noise of scale `sensitivity`/ε, in whole steps of `unit`.
 
@@ -38,10 +32,11 @@ def laplace(
     private: nothing is lost where u divides Δ. Without a unit it is Δ/1024. Unbiased about the rounded value.
     The variance is 2b² for the scale b, up to the square of the step over six.
 
-    The promise is only as good as the declared Δ, the most that one person can change the statistic *as it was
-    computed*: in floating point its rounding errors count too. `count`, `total`, `mean` and
+    The promise is only as good as the declared Δ, the largest change that one person can cause in the statistic *as
+    it was computed*: in floating point its rounding errors count too. `count`, `total`, `mean` and
     `standard_deviation` derive theirs.
 
+    >>> from tabulary import PureDP
     >>> noisy = laplace(0.731, sensitivity="1/500", privacy=PureDP(1))
     >>> noisy.noise.scale, round(noisy.standard_error, 6)
     (Fraction(1024, 1), 0.002828)
@@ -54,9 +49,9 @@ def laplace(
             f"{show_fraction(step)}. {UNSPENT}"
         )
     description = {"sensitivity": str(most), "unit": str(step)}
-    debit = Debit.agree(privacy, neighbours, ledger, "laplace", description, purpose=purpose)
+    debit = Debit.agree("laplace", description, **terms)
     exact = math.floor(_finite(value) / step + Fraction(1, 2))
-    return noisy_multiple("value", exact, math.ceil(most / step), step, debit, sampler)
+    return noisy_multiple("value", exact, math.ceil(most / step), step, debit)
 
 
 def noisy_multiple(
@@ -65,16 +60,16 @@ def noisy_multiple(
     sensitivity: int,
     unit: Fraction,
     debit: Debit,
-    sampler: Sampler | None,
     *,
     possible: Interval = (-math.inf, math.inf),
 ) -> Answer:
     """Return the answer `unit` · (`exact` + noise), for an integer that one person changes by `sensitivity`.
 
-    Ends of the interval that lie outside the `possible` values are moved to them: it holds the truth no less.
+    Ends of the interval outside the `possible` values are moved to the nearest possible ones: the interval contains
+    the truth no less often.
     """
     noise = DiscreteLaplace(sensitivity / debit.privacy.epsilon)
-    (measured,) = measure([exact], noise, debit, sampler)
+    (measured,) = measure([exact], noise, debit)
     return Answer(
         statistic,
         plain(measured * unit),
@@ -88,12 +83,9 @@ def noisy_multiple(
     )
 
 
-def measure(
-    exact: Sequence[int], noise: DiscreteLaplace, debit: Debit, sampler: Sampler | None
-) -> tuple[int, ...]:
+def measure(exact: Sequence[int], noise: DiscreteLaplace, debit: Debit) -> tuple[int, ...]:
     """Return whole numbers with independent noise, paid for before it is drawn."""
-    debit.pay()
-    drawn = (sampler or ExactSampler()).draw(noise, len(exact))
+    drawn = debit.pay().draw(noise, len(exact))
     return tuple(number + int(draw) for number, draw in zip(exact, drawn, strict=True))
 
 
@@ -105,7 +97,7 @@ def _interval(
 
 
 def _finite(value: object) -> Fraction:
-    """Return the exact number that `value` is, or refuse it without telling it."""
+    """Return the exact number in `value`, or refuse it without showing it."""
     if not isinstance(value, bool):
         if isinstance(value, Rational):
             return Fraction(int(value.numerator), int(value.denominator))

@@ -1,4 +1,4 @@
-"""A table of records beside a register of people: who of them gets a name."""
+"""Records compared with a register of people: which of them get a name."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ REGISTER = "the people of the register"
 
 @dataclass(frozen=True, repr=False)
 class Linkage(Diagnosis):
-    """How many records a register gives a name to. Confidential, no guarantee.
+    """How many records get a name from a register. Confidential, no guarantee.
 
-    Of the records, `one` agree with exactly one person of the register, `several` with more, `none` with nobody.
-    `mutual` are those of `one` that no other record shares the person with. If the register holds everybody,
-    those of `one` are re-identified, and naming the others by chance is right for `expected` records in all,
-    the sum of 1/people over the records.
+    `one` counts the records that agree with exactly one person of the register, `several` those that agree with
+    more, `none` those that agree with nobody. `mutual` are those of `one` whose person agrees with no other record.
+    If the register contains everybody, the records of `one` are re-identified, and naming the others by chance is
+    right for `expected` records in all, the sum of 1/people over the records.
     """
 
     on: tuple[str, ...]
@@ -41,10 +41,10 @@ class Linkage(Diagnosis):
     def finding(self) -> str:
         """What was found, in words. Confidential."""
         return (
-            f"By {shown(self.on)}, {share(self.one, self.records)} records agree with exactly one person of the "
-            f"register, {self.mutual:,} of them one to one; {self.several:,} agree with several people and "
-            f"{self.none:,} with nobody. If the register holds everybody, picking a name by chance is right for "
-            f"{float(self.expected):,.1f} records."
+            f"By {shown(self.on)}, {share(self.one, self.records)} records agree with exactly one person of "
+            f"the register, {self.mutual:,} of them one to one; {self.several:,} agree with several people "
+            f"and {self.none:,} with nobody. If the register contains everybody, choosing a name by chance "
+            f"is right for {float(self.expected):,.1f} records."
         )
 
     def exposed(self, limit: int = 10) -> tuple[Exposed, ...]:
@@ -56,9 +56,9 @@ class Linkage(Diagnosis):
 def link(records: object, register: object, on: Iterable[str]) -> Linkage:
     """Return how many records agree with exactly one person of a register. Confidential, no guarantee.
 
-    `register` is a table of known people, one a row, such as a list of voters; `on` are the columns that it shares
-    with the records. Coarsen both in the same way first: values are compared by their text. A column without any
-    value in common is refused, for it would look like safety.
+    `register` is a table of known people, one per row, such as a list of voters; `on` are the columns that it
+    shares with the records. Coarsen both in the same way first: values are compared by their text. A column without
+    any common value is refused, because the result would look like safety.
 
     >>> import pyarrow
     >>> patients = pyarrow.table({"age": [53, 61, 61], "zip": ["191**"] * 3})

@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.core.neighbours import Neighbours, Relation
-from tabulary.core.privacy import PureDP
+from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidArgument
-from tabulary.ledger import Account
-from tabulary.noise import Sampler
 from tabulary.toolbox.answer import plain
 from tabulary.toolbox.bounds import Bounds, numbers_of
 from tabulary.toolbox.choice_laws import ExponentialChoice
 from tabulary.toolbox.selection import Chosen, drawn
-from tabulary.toolbox.spending import UNSPENT, Debit
+from tabulary.toolbox.spending import UNSPENT, Debit, Terms
 
 # Ranks are counted in parts of this size at the finest, so that they stay below 2**63 for any table in memory.
 _LARGEST_DENOMINATOR = 1_000_000
@@ -26,12 +24,7 @@ def quantile(
     values: ArrayLike,
     share: object,
     candidates: Bounds | Sequence[object],
-    *,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
+    **terms: Unpack[Terms],
 ) -> Chosen[int | float]:
     r"""Return a candidate below which about `share` of the values lie: 1/2 for the median.
 
@@ -47,6 +40,7 @@ def quantile(
     How far the value is from the true quantile depends on how the records lie, so no standard error in the unit of
     the values is known without them. `shortfall` and `standard_error` are in ranks.
 
+    >>> from tabulary import PureDP
     >>> incomes = [12_000 + 37 * i for i in range(2000)]
     >>> median = quantile(incomes, "1/2", Bounds(0, 500_000, unit=100), privacy=PureDP(1))
     >>> 47_000 < median.value < 51_000, median.candidates, round(median.shortfall(), 1)
@@ -55,17 +49,16 @@ def quantile(
     part = exact_fraction(share, name="share", error=InvalidArgument)
     if not 0 <= part <= 1 or part.denominator > _LARGEST_DENOMINATOR:
         raise InvalidArgument(
-            f"the share of a quantile lies from 0 to 1, with at most six decimals, and {show_fraction(part)} does "
-            f"not. {UNSPENT}"
+            "the share of a quantile must be from 0 to 1, with at most six decimals, not "
+            f"{show_fraction(part)}. {UNSPENT}"
         )
     if not isinstance(candidates, Bounds | Sequence | np.ndarray) or isinstance(candidates, str):
         raise InvalidArgument(
-            f"candidates are Bounds(low, high) or a list of numbers, not {type(candidates).__name__}. {UNSPENT}"
+            f"candidates must be Bounds(low, high) or a list of numbers, not a {type(candidates).__name__}. "
+            f"{UNSPENT}"
         )
     listed = candidates.describe() if isinstance(candidates, Bounds) else {"candidates": str(len(candidates))}
-    debit = Debit.agree(
-        privacy, neighbours, ledger, "quantile", {"share": str(part), **listed}, purpose=purpose
-    )
+    debit = Debit.agree("quantile", {"share": str(part), **listed}, **terms)
     scale = 2 * rank_sensitivity(part, debit.neighbours) / debit.privacy.epsilon
     if isinstance(candidates, Bounds):
         within = candidates
@@ -86,7 +79,7 @@ def quantile(
 
     losses = rank_errors(part, n, below, through)
     law = ExponentialChoice(1 / (scale * part.denominator), (losses - losses.min()).tolist(), sizes.tolist())
-    return drawn(law, debit, value_of, int(sizes.sum()), scale, "exponential", sampler)
+    return drawn(law, debit, value_of, int(sizes.sum()), scale, "exponential")
 
 
 def rank_sensitivity(share: Fraction, neighbours: Neighbours) -> Fraction:
@@ -117,7 +110,7 @@ def _runs_of_steps(
 ) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
     """Return runs of candidates: how many each has, and how many values lie below it and up to it.
 
-    Each distinct value is a run of one; what lies between two of them is another.
+    Each distinct value is a run of one candidate; the candidates between two values are another run.
     """
     points, counts = np.unique(steps, return_counts=True)
     through = np.cumsum(counts)

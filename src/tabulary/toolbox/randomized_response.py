@@ -1,4 +1,4 @@
-"""Randomized response: everyone protects their own answer before anybody else sees it."""
+"""Randomized response: all people protect their own answer before anybody else sees it."""
 
 import math
 from collections.abc import Sequence
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidDomain, InvalidPrivacy, InvalidTable, UnknownLevel, listed
 from tabulary.ledger import Account
-from tabulary.noise import ExactSampler, Sampler, Tabulated
+from tabulary.noise import Sampler, Tabulated
 from tabulary.noise.enclosure import exponential
 from tabulary.toolbox.choice_laws import Uniform
 from tabulary.toolbox.response_estimate import ResponseEstimate
@@ -38,9 +37,9 @@ class RandomizedResponse:
 
     Give `q`, and ε is computed and rounded up; or give `epsilon`, and q is rounded down to a multiple of 2⁻⁶².
 
-    **Guarantee.** Local differential privacy: ε holds for every single answer, against everyone who sees it, the
-    collector included. It hides what a person answered, not that they did. A person who answers t
-    questions spends t·ε.
+    **Guarantee.** Local differential privacy: ε holds for every single answer, against everyone who sees it, also
+    the collector. It hides what a person answered, not that the person answered. A person who answers t questions
+    spends t·ε.
 
     >>> coin = RandomizedResponse(["yes", "no"], q="1/2")
     >>> print(coin.privacy, coin.truth, coin.lie)
@@ -56,22 +55,22 @@ class RandomizedResponse:
     def __init__(self, levels: Sequence[str], *, q: object = None, epsilon: object = None) -> None:
         object.__setattr__(self, "levels", tuple(levels))
         if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
-            raise InvalidDomain("a question has at least two answers, and no answer is listed twice.")
+            raise InvalidDomain("a question needs at least two answers, and no answer may be listed twice.")
         if (q is None) == (epsilon is None):
             raise InvalidPrivacy("give either q, the probability of a truthful answer, or epsilon.")
         if epsilon is None:
             object.__setattr__(self, "q", exact_fraction(q, name="q", error=InvalidPrivacy))
             if not _SMALLEST <= self.q < 1:
                 raise InvalidPrivacy(
-                    f"q must lie from 2**-40 to below 1, and {show_fraction(self.q)} does not: at 1 nothing is hidden, "
-                    "at 0 nothing is told."
+                    f"q must be from 2**-40 to below 1, not {show_fraction(self.q)}: at 1 nothing is "
+                    "hidden, at 0 the answers say nothing."
                 )
             object.__setattr__(self, "privacy", PureDP(_epsilon_of(self.q, len(self.levels))))
         else:
             object.__setattr__(self, "privacy", PureDP(epsilon))
             object.__setattr__(self, "q", _truth_of(self.privacy.epsilon, len(self.levels)))
             if self.q < _SMALLEST:
-                raise InvalidPrivacy(f"{self.privacy} is so small that no answer would tell anything.")
+                raise InvalidPrivacy(f"{self.privacy} is so small that no answer would say anything.")
 
     @property
     def truth(self) -> Fraction:
@@ -87,8 +86,8 @@ class RandomizedResponse:
     def guarantee(self) -> str:
         """What is promised, in words."""
         return (
-            f"{self.privacy} for every single answer, against everyone who sees it: no answer becomes more than e^ε "
-            "times likelier through what the truth is. That somebody answered is public."
+            f"{self.privacy} for every single answer, against everyone who sees it: no answer becomes more "
+            "than e^ε times likelier through the true value. It is public who answered."
         )
 
     def respond(
@@ -109,11 +108,16 @@ class RandomizedResponse:
         """
         description = {"q": str(self.q), "levels": str(len(self.levels))}
         debit = Debit.agree(
-            self.privacy, Neighbours("replace"), ledger, "randomized response", description, purpose=purpose
+            "randomized response",
+            description,
+            privacy=self.privacy,
+            neighbours="replace",
+            ledger=ledger,
+            purpose=purpose,
+            sampler=sampler,
         )
         codes = self._codes(values)
-        debit.pay()
-        draw = sampler or ExactSampler()
+        draw = debit.pay()
         told = draw.draw(Tabulated(0, (self.q.denominator - self.q.numerator, self.q.numerator)), codes.size)
         # Drawn for everyone, so that nothing but the answer depends on the coin.
         random = draw.draw(Uniform(len(self.levels)), codes.size)
@@ -136,7 +140,9 @@ class RandomizedResponse:
         """Return the same estimates from how often each level was answered, in the order of the levels."""
         given = np.asarray(counts)
         if given.shape != (len(self.levels),) or given.dtype.kind not in "iu" or (given < 0).any():
-            raise InvalidTable(f"{len(self.levels)} levels need as many counts, whole and not negative.")
+            raise InvalidTable(
+                f"{len(self.levels)} levels need {len(self.levels)} counts, whole and not negative."
+            )
         if not given.sum():
             raise InvalidTable("there is no answer to estimate from.")
         return ResponseEstimate(self.levels, tuple(map(int, given)), self.truth, self.lie)
@@ -150,8 +156,8 @@ class RandomizedResponse:
             return np.array([places[value] for value in given], dtype=np.int64)
         except (KeyError, TypeError):
             raise UnknownLevel(
-                f"at least one value is not among the answers {listed(map(str, self.levels))}. {UNSPENT} Add the "
-                "level to them, or leave such records out."
+                f"at least one value is not among the answers {listed(map(str, self.levels))}. {UNSPENT} "
+                "Add the level, or leave such records out."
             ) from None
 
 

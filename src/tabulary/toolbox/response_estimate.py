@@ -1,7 +1,7 @@
-r"""What randomized answers say about the truth.
+r"""What randomized answers say about the true values.
 
-Of n people nⱼ have level j. It is answered by each of them with probability p and by each other one with
-r, so cⱼ ~ Bin(nⱼ, p) + Bin(n - nⱼ, r), and (cⱼ - rn)/(p - r) is an unbiased estimate of nⱼ.
+There are nⱼ of n people with level j. Each of them answers it with probability p and each other person with r, so
+cⱼ ~ Bin(nⱼ, p) + Bin(n - nⱼ, r), and (cⱼ - rn)/(p - r) is an unbiased estimate of nⱼ.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidDomain, listed
-from tabulary.noise.integer import check_half_width
+from tabulary.noise.checks import check_half_width
 
 # Probabilities are known to this, and an interval is the wider by it.
 _SLACK = 1e-9
@@ -30,10 +30,10 @@ class ResponseEstimate:
     by the draw as well: `shares`, `share_standard_errors` and `share_interval`.
 
     The estimates are unbiased, so they may be below zero or above the number of people; intervals never are. An
-    interval holds the truth with at least the stated probability for any number of answers, level by level
-    and not for all levels at once. It is made of the values that a test of either side, each at half of the error
-    probability, does not refuse: Clopper & Pearson's (1934), for the law of the randomized answers. Being exact for
-    few answers, it is somewhat wide there.
+    interval contains the truth with at least the stated probability for any number of answers, for each level but
+    not for all levels at once. It contains the values that two one-sided tests, each at half of the error
+    probability, do not reject: Clopper & Pearson's (1934), for the law of the randomized answers. It is exact for
+    few answers, and therefore somewhat wide there.
     """
 
     levels: tuple[str, ...]
@@ -76,7 +76,7 @@ class ResponseEstimate:
         return np.sqrt(seen * (1 - seen) / (self.people - 1)) / float(self.truth - self.lie)
 
     def interval(self, level: str, confidence: float = 0.95) -> tuple[int, int]:
-        """Return the fewest and the most of those who answered that may have this level.
+        """Return the smallest and the largest number of those who answered that may have this level.
 
         >>> answers = ResponseEstimate(("yes", "no"), (40, 60), Fraction(3, 4), Fraction(1, 4))
         >>> answers.interval("yes")

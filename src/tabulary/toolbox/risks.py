@@ -48,7 +48,7 @@ def risks(
 ) -> Risks:
     """Return k-anonymity, homogeneity of each sensitive column and linkage with a register, if there is one.
 
-    Confidential, and no guarantee: it finds what is wrong with a table, never that nothing is.
+    Confidential, and not a guarantee: the checks find weaknesses of a table, but never prove that there are none.
 
     >>> import pyarrow
     >>> people = pyarrow.table({"age": ["50-60"] * 2 + ["60-70"] * 2, "illness": ["flu", "flu", "gout", "flu"]})

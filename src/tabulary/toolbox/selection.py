@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, Unpack, get_args
 
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
-from tabulary.core.neighbours import Neighbours, Relation
+from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidArgument, InvalidNoise
-from tabulary.ledger import Account
-from tabulary.noise import Drawable, ExactSampler, Sampler
-from tabulary.noise.integer import check_half_width
+from tabulary.noise import Drawable
+from tabulary.noise.checks import check_half_width
 from tabulary.toolbox.choice_laws import ExponentialChoice, PermuteAndFlip
-from tabulary.toolbox.spending import UNSPENT, Debit, refuse_other_than_pure
+from tabulary.toolbox.spending import UNSPENT, Debit, Terms, refuse_other_than_pure
 
 Candidate = TypeVar("Candidate")
 Mechanism = Literal["exponential", "noisy-max"]
@@ -23,11 +22,11 @@ Mechanism = Literal["exponential", "noisy-max"]
 
 @dataclass(frozen=True)
 class Chosen(Generic[Candidate]):
-    """A candidate that left through a mechanism, with how far it may be from the best.
+    """A candidate that left through a mechanism, with the largest distance from the best one.
 
-    How good it is depends on the records, so it has no standard error of its own: what is known without them is
-    how much utility may have been lost, in the worst case of all records. `scale` is the loss at which a
-    candidate becomes e times less likely.
+    Its quality depends on the records, so it has no standard error of its own. Known without the records is how
+    much utility may have been lost, in the worst case over all records. `scale` is the loss at which a candidate
+    becomes e times less likely.
     """
 
     value: Candidate
@@ -39,7 +38,7 @@ class Chosen(Generic[Candidate]):
     mechanism: Mechanism = field(repr=False)
 
     def shortfall(self, confidence: float = 0.95) -> float:
-        """Return how far, at most, the utility is below the best one, with this probability."""
+        """Return the largest distance of the utility from the best one, with this probability."""
         check_half_width(confidence, 1)
         return _shortfall(self.candidates, float(self.scale), confidence, self.mechanism)
 
@@ -58,7 +57,7 @@ class Chosen(Generic[Candidate]):
 
     def __str__(self) -> str:
         return (
-            f"{self.value}, with 95 % at most {self.shortfall():.3g} worse than the best of "
+            f"{self.value}, with 95 % probability at most {self.shortfall():.3g} worse than the best of "
             f"{self.candidates:,}. {self.guarantee}"
         )
 
@@ -68,12 +67,8 @@ def exponential_mechanism(
     utilities: Sequence[Any] | Callable[[Candidate], Any],
     *,
     sensitivity: object,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
     monotone: bool = False,
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
+    **terms: Unpack[Terms],
 ) -> Chosen[Candidate]:
     r"""Return a candidate, i with probability ∝ exp(ε·uᵢ/(2Δ)), Δ the `sensitivity` of every utility.
 
@@ -93,18 +88,7 @@ def exponential_mechanism(
     >>> chosen.value, round(chosen.shortfall(), 2)
     ('park', 3.64)
     """
-    return _choose(
-        "exponential",
-        candidates,
-        utilities,
-        sensitivity,
-        privacy,
-        neighbours,
-        monotone,
-        ledger,
-        purpose,
-        sampler,
-    )
+    return _choose("exponential", candidates, utilities, sensitivity, monotone, **terms)
 
 
 def report_noisy_max(
@@ -112,12 +96,8 @@ def report_noisy_max(
     utilities: Sequence[Any] | Callable[[Candidate], Any],
     *,
     sensitivity: object,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
     monotone: bool = False,
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
+    **terms: Unpack[Terms],
 ) -> Chosen[Candidate]:
     r"""Return the candidate of the largest utility plus exponential noise of mean 2Δ/ε; only which, not how much.
 
@@ -135,18 +115,7 @@ def report_noisy_max(
     ε = 1
     ('b', None)
     """
-    return _choose(
-        "noisy-max",
-        candidates,
-        utilities,
-        sensitivity,
-        privacy,
-        neighbours,
-        monotone,
-        ledger,
-        purpose,
-        sampler,
-    )
+    return _choose("noisy-max", candidates, utilities, sensitivity, monotone, **terms)
 
 
 def utility_bound(
@@ -172,7 +141,7 @@ def utility_bound(
     2.0
     """
     if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
-        raise InvalidArgument(f"a choice is made among at least one candidate, not {candidates!r}.")
+        raise InvalidArgument(f"a choice needs at least one candidate, not {candidates!r}.")
     if mechanism not in get_args(Mechanism):
         raise InvalidArgument(f"the mechanism must be 'exponential' or 'noisy-max', not {mechanism!r}.")
     check_half_width(confidence, 1)
@@ -187,12 +156,8 @@ def _choose(
     candidates: Sequence[Candidate],
     utilities: Sequence[Any] | Callable[[Candidate], Any],
     sensitivity: object,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours,
     monotone: bool,
-    ledger: Account | None,
-    purpose: str | None,
-    sampler: Sampler | None,
+    **terms: Unpack[Terms],
 ) -> Chosen[Candidate]:
     given = list(candidates)
     if not given:
@@ -202,10 +167,10 @@ def _choose(
         "sensitivity": str(exact_fraction(sensitivity, name="sensitivity", error=InvalidNoise)),
         "monotone": str(monotone),
     }
-    debit = Debit.agree(privacy, neighbours, ledger, mechanism, description, purpose=purpose)
+    debit = Debit.agree(mechanism, description, **terms)
     if monotone and debit.neighbours.relation != "add-remove":
         raise InvalidArgument(
-            "utilities are monotone in records that are added, not in records that are replaced. Use "
+            "utilities are monotone only if records are added, not if they are replaced. Use "
             f"neighbours='add-remove', or leave monotone out. {UNSPENT}"
         )
     scale = _scale(sensitivity, debit.privacy.epsilon, monotone)
@@ -218,7 +183,7 @@ def _choose(
         if mechanism == "noisy-max"
         else ExponentialChoice(rate, losses, [1] * len(losses))
     )
-    return drawn(law, debit, given.__getitem__, len(given), scale, mechanism, sampler)
+    return drawn(law, debit, given.__getitem__, len(given), scale, mechanism)
 
 
 def drawn(
@@ -228,11 +193,9 @@ def drawn(
     candidates: int,
     scale: Fraction,
     mechanism: Mechanism,
-    sampler: Sampler | None,
 ) -> Chosen[Candidate]:
     """Return one paid draw of a law of choice, as the candidate of that number."""
-    debit.pay()
-    (number,) = (sampler or ExactSampler()).draw(law, 1)
+    (number,) = debit.pay().draw(law, 1)
     return Chosen(
         candidate(int(number)), debit.privacy, debit.neighbours, debit.guarantee, candidates, scale, mechanism
     )
@@ -250,11 +213,11 @@ def _scale(sensitivity: object, epsilon: Fraction, monotone: bool) -> Fraction:
 def _losses(utilities: Sequence[Any], expected: int) -> tuple[list[int], int]:
     """Return how far each utility is below the best, in whole numbers over a common denominator."""
     if len(utilities) != expected:
-        raise InvalidArgument(f"{expected:,} candidates need as many utilities. {UNSPENT}")
+        raise InvalidArgument(f"{expected:,} candidates need {expected:,} utilities. {UNSPENT}")
     if not all(isinstance(u, Rational) and not isinstance(u, bool) for u in utilities):
         raise InvalidArgument(
-            f"utilities are whole numbers or fractions, and at least one is neither. {UNSPENT} Round them to a "
-            "stated step, and count the rounding in the sensitivity."
+            f"utilities must be whole numbers or fractions, and at least one is neither. {UNSPENT} Round "
+            "them to a stated step, and include the rounding in the sensitivity."
         )
     exact = [Fraction(int(u.numerator), int(u.denominator)) for u in utilities]
     denominator = math.lcm(*(u.denominator for u in exact))

@@ -1,4 +1,4 @@
-r"""Counts, totals, means and standard deviations, with the sensitivity derived.
+r"""Counts, totals, means and standard deviations, with their derived sensitivity.
 
 Values are whole numbers of a public unit (`Bounds`), so every statistic here is an integer, or computed from
 integers that were measured. In units, with W the width of the range and c the records of one person:
@@ -18,79 +18,61 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tabulary.core.neighbours import Neighbours, Relation
-from tabulary.core.privacy import PureDP
+from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidColumn
-from tabulary.ledger import Account
-from tabulary.noise import DiscreteLaplace, Sampler
+from tabulary.noise import DiscreteLaplace
 from tabulary.toolbox.answer import Answer, Interval, inside
 from tabulary.toolbox.bounds import Bounds, refuse_other_than_bounds
 from tabulary.toolbox.laplace import measure, noisy_multiple
-from tabulary.toolbox.spending import UNSPENT, Debit
+from tabulary.toolbox.spending import UNSPENT, Debit, Terms
 
 # A sum of squares is measured in steps so coarse that its sensitivity is about this: no digit of it is worth more.
 _SENSITIVITY_BITS = 30
 
 
-def count(
-    flags: ArrayLike,
-    *,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
-) -> Answer:
-    """Return how many of the records have a property, with noise of scale c/ε for c records a person.
+def count(flags: ArrayLike, **terms: Unpack[Terms]) -> Answer:
+    """Return how many records have a property, with noise of scale c/ε for c records per person.
 
     `flags` has a truth value for each record. Adding, removing or replacing a record changes the count by at most
     one. Unbiased, so it may be negative; its interval is not.
 
+    >>> from tabulary import PureDP
     >>> patients = count([True, False, True, True], privacy=PureDP("1/2"))
     >>> patients.noise.scale, round(patients.standard_error, 4)
     (Fraction(2, 1), 2.7992)
     >>> print(patients.spent)
     ε = 0.5
     """
-    debit = Debit.agree(privacy, neighbours, ledger, "count", {}, purpose=purpose)
+    debit = Debit.agree("count", {}, **terms)
     given = np.asarray(flags)
     # A column without a record has whatever type its maker chose.
     proper = given.dtype == np.bool_ or not given.size
     if given.ndim != 1 or not proper or isinstance(flags, np.ma.MaskedArray):
-        raise InvalidColumn(f"a count is made of a column of truth values, one a record. {UNSPENT}")
+        raise InvalidColumn(f"a count needs a column of truth values, one per record. {UNSPENT}")
     possible = (0, given.size if debit.neighbours.total_is_public else math.inf)
     exact = int(given.sum())
-    return noisy_multiple(
-        "count", exact, debit.neighbours.records, Fraction(1), debit, sampler, possible=possible
-    )
+    return noisy_multiple("count", exact, debit.neighbours.records, Fraction(1), debit, possible=possible)
 
 
-def total(
-    values: ArrayLike,
-    bounds: Bounds,
-    *,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
-) -> Answer:
+def total(values: ArrayLike, bounds: Bounds, **terms: Unpack[Terms]) -> Answer:
     r"""Return the sum of the values, rounded to the unit of `bounds`, plus noise of scale Δ/ε.
 
     Adding a record changes the sum by at most max(\|low\|, \|high\|), replacing one by at most high - low; c
-    records a person make it c times that. Unbiased.
+    records per person make it c times that. Unbiased.
 
+    >>> from tabulary import PureDP
     >>> hours = Bounds(0, 80)
     >>> worked = total([38, 40, 20, 60], hours, privacy=PureDP(1))
     >>> worked.noise.scale, round(worked.standard_error, 1)
     (Fraction(80, 1), 113.1)
     """
     refuse_other_than_bounds(bounds)
-    debit = Debit.agree(privacy, neighbours, ledger, "total", bounds.describe(), purpose=purpose)
+    debit = Debit.agree("total", bounds.describe(), **terms)
     steps = bounds.steps(values)
     possible = (-math.inf, math.inf)
     if debit.neighbours.total_is_public:
@@ -101,21 +83,11 @@ def total(
         total_sensitivity(bounds, debit.neighbours),
         bounds.unit,
         debit,
-        sampler,
         possible=possible,
     )
 
 
-def mean(
-    values: ArrayLike,
-    bounds: Bounds,
-    *,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
-) -> Answer:
+def mean(values: ArrayLike, bounds: Bounds, **terms: Unpack[Terms]) -> Answer:
     r"""Return the mean of the values, rounded to the unit of `bounds`.
 
     **Replace.** The number of records n is public, the total has sensitivity c·W, and the mean is the noisy total
@@ -133,6 +105,7 @@ def mean(
     is within 1 of a continuous one, as geometric draws are the floors of exponential ones; and of all weights
     1 - m and m the extreme ones spread a sum of log-concave draws most (Proschan 1965).
 
+    >>> from tabulary import PureDP
     >>> ages = Bounds(0, 110)
     >>> people = [23, 45, 31, 67, 52] * 200
     >>> noisy = mean(people, ages, privacy=PureDP(1))
@@ -142,11 +115,13 @@ def mean(
     0.1556
     """
     refuse_other_than_bounds(bounds)
-    debit = Debit.agree(privacy, neighbours, ledger, "mean", bounds.describe(), purpose=purpose)
+    debit = Debit.agree("mean", bounds.describe(), **terms)
     steps = bounds.steps(values)
     if debit.neighbours.total_is_public:
         if not steps.size:
-            raise InvalidColumn(f"no values have no mean, and that there are none is public. {UNSPENT}")
+            raise InvalidColumn(
+                f"a mean needs at least one value; here it is public that there is none. {UNSPENT}"
+            )
         # More records of one person than there are change no more than all of them.
         records = min(debit.neighbours.records, steps.size)
         return noisy_multiple(
@@ -155,12 +130,11 @@ def mean(
             records * bounds.width,
             bounds.unit / steps.size,
             debit,
-            sampler,
             possible=(float(bounds.low), float(bounds.high)),
         )
     above = sum((steps - bounds.lowest).tolist())
     noise = DiscreteLaplace(debit.neighbours.records * bounds.width / debit.privacy.epsilon)
-    a, b = measure([above, bounds.width * steps.size - above], noise, debit, sampler)
+    a, b = measure([above, bounds.width * steps.size - above], noise, debit)
     share = min(max(a / (a + b), 0.0), 1.0) if a + b > 0 else 0.5
     length = float(bounds.high - bounds.low)
     error = math.sqrt(noise.variance) * math.hypot(share, 1 - share) / max(a + b, bounds.width)
@@ -178,16 +152,7 @@ def mean(
     )
 
 
-def standard_deviation(
-    values: ArrayLike,
-    bounds: Bounds,
-    *,
-    privacy: PureDP,
-    neighbours: Relation | Neighbours = "add-remove",
-    ledger: Account | None = None,
-    purpose: str | None = None,
-    sampler: Sampler | None = None,
-) -> Answer:
+def standard_deviation(values: ArrayLike, bounds: Bounds, **terms: Unpack[Terms]) -> Answer:
     r"""Return √(Σ(xᵢ - mean)²/n) of the values, rounded to the unit of `bounds`, by way of the variance.
 
     One person can change a standard deviation by W√(n-1)/n (`standard_deviation_sensitivity`), and noise of that
@@ -207,6 +172,7 @@ def standard_deviation(
     linearised root, or of a variance of zero where that is smaller. Intervals are exact for replace, and for
     add-remove hold all roots that the three intervals at confidence 1 - α/3 allow.
 
+    >>> from tabulary import PureDP
     >>> ages = Bounds(0, 110)
     >>> people = [23, 45, 31, 67, 52] * 2000
     >>> noisy = standard_deviation(people, ages, privacy=PureDP(1), neighbours="replace")
@@ -214,20 +180,20 @@ def standard_deviation(
     True
     """
     refuse_other_than_bounds(bounds)
-    debit = Debit.agree(privacy, neighbours, ledger, "standard deviation", bounds.describe(), purpose=purpose)
+    debit = Debit.agree("standard deviation", bounds.describe(), **terms)
     steps = (bounds.steps(values) - bounds.lowest).tolist()
     once, twice = sum(steps), sum(step * step for step in steps)
     if debit.neighbours.total_is_public:
-        return _deviation_of_known_number(len(steps), once, twice, bounds, debit, sampler)
+        return _deviation_of_known_number(len(steps), once, twice, bounds, debit)
     width = bounds.width
     noise = DiscreteLaplace(debit.neighbours.records * width**2 / debit.privacy.epsilon)
     sums = (twice, 2 * (width * once - twice), width**2 * len(steps) - 2 * width * once + twice)
-    a, b, c = measure(sums, noise, debit, sampler)
+    a, b, c = measure(sums, noise, debit)
     return _deviation_of_three(a, b, c, noise, bounds, debit)
 
 
 def total_sensitivity(bounds: Bounds, neighbours: Neighbours) -> int:
-    """Return the most that one person changes a total, in units of `bounds`.
+    """Return the largest change of a total by one person, in units of `bounds`.
 
     >>> total_sensitivity(Bounds(-5, 3), Neighbours()), total_sensitivity(Bounds(-5, 3), Neighbours("replace", 2))
     (5, 16)
@@ -238,7 +204,7 @@ def total_sensitivity(bounds: Bounds, neighbours: Neighbours) -> int:
 
 
 def variance_sensitivity(n: int, bounds: Bounds, neighbours: Neighbours) -> int:
-    """Return the most that replacing one person's records changes n² times the variance, in squared units.
+    """Return the largest change of n² times the variance by replacing one person's records, in squared units.
 
     Exact. Σ over pairs of (xᵢ - xⱼ)² is convex in the new values, so these stand at the ends of the range; what
     the other n - c values add is linear in each of them, so these do too; and with p of them at the upper
@@ -252,7 +218,7 @@ def variance_sensitivity(n: int, bounds: Bounds, neighbours: Neighbours) -> int:
 
 
 def standard_deviation_sensitivity(n: int, length: float = 1.0) -> float:
-    """Return the most that replacing one of `n` values changes their standard deviation, √(n-1)/n times the range.
+    """Return the largest change of a standard deviation by replacing one of `n` values, √(n-1)/n times the range.
 
     With the other values' mean μ and variance s², the variance is (n-1)/n·s² + (n-1)/n²·(x - μ)². Its root changes
     most where s = 0, and there by √(n-1)/n·|x - μ|. The 1/√n that is often quoted is the sensitivity of the
@@ -264,16 +230,14 @@ def standard_deviation_sensitivity(n: int, length: float = 1.0) -> float:
     return length * math.sqrt(n - 1) / n
 
 
-def _deviation_of_known_number(
-    n: int, once: int, twice: int, bounds: Bounds, debit: Debit, sampler: Sampler | None
-) -> Answer:
+def _deviation_of_known_number(n: int, once: int, twice: int, bounds: Bounds, debit: Debit) -> Answer:
     if n < 2:
-        raise InvalidColumn(f"fewer than two values have no standard deviation. {UNSPENT}")
+        raise InvalidColumn(f"a standard deviation needs at least two values. {UNSPENT}")
     most = variance_sensitivity(n, bounds, debit.neighbours)
     step = 1 << max(0, most.bit_length() - _SENSITIVITY_BITS)
     # Rounded down to the step, two numbers are at most as many steps apart as their distance rounded up.
     noise = DiscreteLaplace(math.ceil(Fraction(most, step)) / debit.privacy.epsilon)
-    (measured,) = measure([(n * twice - once * once) // step], noise, debit, sampler)
+    (measured,) = measure([(n * twice - once * once) // step], noise, debit)
     # A step lost up to one by rounding; half of it is the best guess, none where nothing was rounded.
     shift = Fraction(step - 1, 2)
     to_variance = float(bounds.unit) ** 2 / n**2

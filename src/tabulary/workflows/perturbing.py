@@ -1,4 +1,4 @@
-"""A list of perturbed tables from records: check → count → debit → perturb."""
+"""Perturbed tables from records: check → count → debit → perturb."""
 
 from tabulary.confidential.dropping import refuse_public_total
 from tabulary.confidential.records import Records
@@ -25,10 +25,10 @@ def perturb(
     sampler: Sampler | None = None,
     progress: Progress | None = None,
 ) -> PerturbedTables:
-    """Return the perturbed tables of a list. Spends the list's privacy once, whatever becomes of the result.
+    """Return the perturbed tables of a list. Spends the list's privacy once, also if a later step fails.
 
-    The order is that of `tb.release`: options are checked and the account is asked before anything is counted, the
-    debit is on the disk before noise is drawn. A crash in between loses budget, never privacy.
+    The order is the same as in `tb.release`: options are checked and the account is asked before anything is
+    counted, and the debit is on disk before noise is drawn. A crash in between loses budget, never privacy.
 
     Args:
         data: `Records`, with weights if the list has a unit, or a `Table` of exact counts or of weights in whole units.
@@ -47,7 +47,7 @@ def perturb(
     """
     if not isinstance(tables, Tables):
         raise InvalidArgument(
-            f"a list of tables is given as tb.perturb.Tables, not as {type(tables).__name__}."
+            f"a list of tables must be a tb.perturb.Tables, not a {type(tables).__name__}. Nothing was spent."
         )
     if isinstance(ledger, Ledger):
         raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
@@ -78,7 +78,7 @@ def _count(data: Records | Table, tables: Tables, progress: Progress | None) -> 
 
 
 def _check_weights(records: Records, tables: Tables) -> None:
-    """Refuse noise that was made for other weights: it would promise what it cannot keep."""
+    """Refuse noise that was made for other weights, because its promise would be false."""
     weights = records.weights
     if weights is None:
         if tables.weighted:
@@ -88,6 +88,6 @@ def _check_weights(records: Records, tables: Tables) -> None:
             )
     elif (tables.sensitivity, tables.unit) != (weights.sensitivity, weights.unit):
         raise WeightedRecords(
-            f"these records have {weights}, and the list was made for others. Nothing was perturbed. Make it with "
-            f"sensitivity={weights.sensitivity}, unit={show_fraction(weights.unit)!r}."
+            f"these records have {weights}, but the list was made for other weights. Nothing was perturbed. "
+            f"Make it with sensitivity={weights.sensitivity}, unit={show_fraction(weights.unit)!r}."
         )

@@ -1,4 +1,4 @@
-"""The plan file: what to publish, written down in TOML before the data are looked at."""
+"""The plan file: what to publish, written in TOML before anybody looks at the data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from tabulary.workflows.sections import Section, located, read_domain, read_priv
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan file that was read and understood: the plan, and where the records are.
+    """A plan file that was read: the plan, and where the records are.
 
-    Nothing of the records is opened until `records()` is called; `about` is how many the file says there are. `formats`
-    are those that the release is to hold besides CSV and Parquet.
+    No records are opened before `records()` is called. `about` is the number of records that the file states.
+    `formats` are the formats of the release in addition to CSV and Parquet.
     """
 
     path: Path
@@ -41,7 +41,7 @@ class PlanFile:
     formats: tuple[str, ...] = ()
 
     def comparison(self, progress: Progress | None = None) -> Comparison:
-        """Return what every mechanism would make of this file, the plan's own being the chosen one."""
+        """Return the expected errors of every mechanism for this file; the plan's own mechanism is the chosen one."""
         request = request_of(
             self.plan, objective=self.objective, records=self.about, max_cells=self.max_cells
         )
@@ -53,9 +53,10 @@ class PlanFile:
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """Return what a plan file says; refuse an unknown key, a missing one and a value that cannot be.
+    """Return what a plan file says; refuse an unknown key, a missing key and an invalid value.
 
-    Reads no records and asks no database: the source need not exist yet. Paths are relative to the plan file's folder.
+    Reads no records and asks no database: the source need not exist yet. Paths are relative to the folder of the
+    plan file.
     """
     top = read_toml(path, "plan file")
     data = top.section("data")
@@ -84,7 +85,7 @@ def read_plan_file(path: Path) -> PlanFile:
     ledger.done()
     if (book is None) != (account is None) or (witness and not book):
         raise InvalidSettings(f"{ledger.name} needs both `file` and `account`.")
-    # Last, for it may take a while: what is wrong with the file is said at once.
+    # Last, because planning can be slow: mistakes in the file are reported at once.
     made = located(
         path.name,
         lambda: plan(domain, work, privacy=privacy, neighbours=neighbours, max_cells=max_cells, **options),

@@ -34,12 +34,12 @@ def release(
     entropy: Entropy | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """Return the released tables of a plan. Spends the plan's privacy once, whatever becomes of the result.
+    """Return the released tables of a plan. Spends the plan's privacy once, also if a later step fails.
 
-    The order is what protects. The account is asked first whether it could pay, so a poor one costs no
-    counting. The records are read and counted before the debit, so a broken file costs no budget: exact
-    counts are still confidential and are dropped. Then the debit is on the disk, and only then is noise
-    drawn. A crash in between loses budget, never privacy.
+    The order protects the people. First the account is asked if it can pay, so an account without budget costs no
+    counting. The records are read and counted before the debit, so a broken file costs no budget; exact counts are
+    confidential and are dropped. Then the debit is written to disk. Only then is noise drawn. A crash in between
+    loses budget, never privacy.
 
     Args:
         data: `Records`, or a `Table` of exact counts that is still to be protected.
@@ -59,7 +59,9 @@ def release(
     (2, 2)
     """
     if not isinstance(plan, Plan):
-        raise InvalidArgument(f"a release follows a plan made by tb.plan, not a {type(plan).__name__}.")
+        raise InvalidArgument(
+            f"a release needs a plan from tb.plan, not a {type(plan).__name__}. Nothing was spent."
+        )
     if isinstance(ledger, Ledger):
         raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
     if ledger is not None:
@@ -71,14 +73,15 @@ def release(
         receipt = ledger.receipt(entry)
     measurement = measure(tally, plan, sampler or ExactSampler(entropy or SystemEntropy()))
     try:
-        # Errors are simulated as often as time allows, and in full where all is to come out the same again.
+        # Errors are simulated as often as time allows, and in full if the same words must give the same release
+        # again.
         made = (
             reconstruct(measurement)
             if entropy is None
             else reconstruct(measurement, entropy=entropy, simulation_seconds=math.inf)
         )
     except NotCertified as problem:
-        # Paid for and public: whoever holds the error can reconstruct the measurement in another way.
+        # The measurement is paid for and public: the caller who gets the error can reconstruct it in another way.
         problem.measurement = measurement
         problem.add_note(
             "The budget of this plan is spent; the noisy measurement is kept as error.measurement."
@@ -108,11 +111,11 @@ def release_to_folder(
     entropy: Entropy | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """Return the release of a plan, saved at `path` as a whole or not at all, in CSV, Parquet and further `formats`.
+    """Return the release of a plan, saved at `path` completely or not at all, in CSV, Parquet and further `formats`.
 
-    The folder is prepared before the records are opened: an output that is already there, a disk that cannot
-    be written or has too little room, a format that cannot be written is found before anything is read or spent.
-    With a `signing_key` the release is signed. `entropy` is that of `release`.
+    The folder is prepared before the records are opened. So an output that already exists, a disk that is full or
+    cannot be written, and a format that cannot be written are found before anything is read or spent. A
+    `signing_key` signs the release. `entropy` is that of `release`.
     """
     extra = extra_formats(formats)
     for name in extra:

@@ -1,4 +1,4 @@
-"""What the TOML files of a custodian have in common: tables whose keys are all known, a domain, a promise."""
+"""What the TOML files of a custodian share: tables with known keys, a domain, a promise."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 class Section:
-    """One table of a file, from which keys are taken until none is left.
+    """One table of a file; its reader takes keys until none is left.
 
-    An unknown key is an error, so that a misspelt one does not silently mean its default.
+    An unknown key is an error. Otherwise a misspelt key would silently mean its default.
 
     >>> section = Section("[server]", {"port": 8000, "prot": 1})
     >>> section.take("port", int)
@@ -35,22 +35,22 @@ class Section:
         self._known: list[str] = []
 
     def section(self, key: str, *, required: bool = True) -> "Section":
-        """Return the table of that name below this one."""
+        """Return the table with that name below this one."""
         content = self.take(key, dict, default=None if required else {}, required=required)
-        # A file has a name; a table in it is written in brackets, with those around it.
+        # A file has a name; a table in it is written in brackets, with the names of the tables around it.
         return Section(f"{self.name[:-1]}.{key}]" if self.name.startswith("[") else f"[{key}]", content)
 
     def take(self, key: str, kind: Any, *, default: Any = ..., required: bool = False) -> Any:
-        """Return the value of a key, which must be of the kind or one of the kinds; without a default it must be."""
+        """Return the value of a key, which must have one of the kinds; a key without a default is required."""
         self._known.append(key)
         if key not in self._left:
             if default is ... or required:
                 raise InvalidSettings(f"{self.name} lacks the key {key!r}.")
             return default
         value = self._left.pop(key)
-        # True is 1 to Python, and to nobody who writes a file.
+        # Python counts True as 1; a person who writes a file does not.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidSettings(f"{self.name} {key} has the wrong type: {_kind(kind)} is expected.")
+            raise InvalidSettings(f"{self.name} {key} has the wrong type: it must be {_kind(kind)}.")
         return value
 
     def names(self) -> list[str]:
@@ -66,7 +66,7 @@ class Section:
 
 
 def read_toml(path: Path, what: str) -> Section:
-    """Return the whole of a TOML file, which is called `what` where it cannot be read."""
+    """Return the content of a TOML file; `what` names the file in an error."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -84,7 +84,8 @@ def read_domain(
 ) -> tuple[Domain, dict[str, Coding]]:
     """Return the domain that a table of attributes declares, and how each is read from its column.
 
-    `take_also` is called with the name and the table of each attribute: it takes what one kind of file adds.
+    `take_also` is called with the name and the table of each attribute: it takes the keys that one kind of file
+    adds.
     """
     levels: dict[str, Iterable[str | int]] = {}
     codings: dict[str, Coding] = {}
@@ -119,7 +120,7 @@ def _attribute(entry: Section) -> tuple[Iterable[str | int], Coding]:
 
 
 def read_privacy(section: Section) -> tuple[Privacy, Neighbours]:
-    """Return what is promised, and to whom: an amount, and the neighbouring relation."""
+    """Return what is promised and to whom: an amount and the neighbouring relation."""
     relation = section.take("neighbours", str, default="add-remove")
     records = section.take("contribution", int, default=1)
     sensitive = section.take("sensitive", list, default=[])
@@ -128,7 +129,7 @@ def read_privacy(section: Section) -> tuple[Privacy, Neighbours]:
 
 
 def read_amount(section: Section) -> Privacy:
-    """Return an amount of privacy: ε, ε with δ, or ρ. Nothing else may be left in the section."""
+    """Return an amount of privacy: ε, ε with δ, or ρ. The section must contain nothing else."""
     number = (int, float, str)
     epsilon = section.take("epsilon", number, default=None)
     delta = section.take("delta", number, default=None)
@@ -141,15 +142,15 @@ def read_amount(section: Section) -> Privacy:
             return located(section.name, lambda: ApproxDP(epsilon, delta))
         case (True, True, False):
             return located(section.name, lambda: ZCDP(rho))
-    raise InvalidSettings(f"{section.name} needs `epsilon`, `epsilon` and `delta`, or `rho` alone.")
+    raise InvalidSettings(f"{section.name} needs `epsilon` alone, `epsilon` with `delta`, or `rho` alone.")
 
 
 def located(place: str, build: Callable[[], T]) -> T:
-    """Return what `build` makes, adding the place to the error if it refuses."""
+    """Return what `build` makes; if it raises an error, add the place to the message."""
     try:
         return build()
     except TabularyError as problem:
-        # A section's own errors name it already.
+        # The errors of a section already name it.
         said = str(problem)
         kind = InvalidSettings if isinstance(problem, InvalidArgument) else type(problem)
         raise kind(said if said.startswith(place) else f"{place}: {said}") from None

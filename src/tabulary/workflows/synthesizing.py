@@ -16,8 +16,8 @@ from tabulary.workflows.planfile import PlanFile
 from tabulary.workflows.releasing import release
 
 
-class Method(StrEnum):
-    """How rows are made of records."""
+class SynthesisMethod(StrEnum):
+    """The methods that make rows from records."""
 
     release = "release"
     mwem = "mwem"
@@ -27,7 +27,7 @@ class Method(StrEnum):
 
 def synthesize(
     planned: PlanFile,
-    method: Method,
+    method: SynthesisMethod,
     *,
     rows: int | None = None,
     rounds: int | None = None,
@@ -35,15 +35,15 @@ def synthesize(
     checkpoint: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[SyntheticRecords, Release | None]:
-    """Return rows of the records of a plan file, and the release they were made of where there is one.
+    """Return rows from the records of a plan file, and the release that they were made from, if there is one.
 
-    `release` measures the plan as it stands and makes the rows of its tables; the others choose what they measure, and
-    take the tables, the privacy and the neighbours from the plan. The plan's privacy is debited once.
+    `release` measures the plan and makes the rows from its tables. The other methods choose themselves what to
+    measure; they take the tables, the privacy and the neighbours from the plan. The plan's privacy is debited once.
     """
     _check(planned, method, rounds, checkpoint)
     source = planned.records()
     try:
-        if method is Method.release:
+        if method is SynthesisMethod.release:
             made = release(source, planned.plan, ledger, purpose=planned.path.name, progress=progress)
             return from_release(made, rows, progress=progress), made
         return _chosen(source, planned, method, rows, rounds, ledger, checkpoint, progress), None
@@ -51,28 +51,29 @@ def synthesize(
         source.close()
 
 
-def _check(planned: PlanFile, method: Method, rounds: int | None, checkpoint: Path | None) -> None:
-    if checkpoint is not None and method is not Method.rap:
-        raise InvalidArgument("a checkpoint is for the method rap. Nothing was measured.")
-    if method is Method.release:
+def _check(planned: PlanFile, method: SynthesisMethod, rounds: int | None, checkpoint: Path | None) -> None:
+    if checkpoint is not None and method is not SynthesisMethod.rap:
+        raise InvalidArgument("only the method rap uses a checkpoint. Nothing was measured.")
+    if method is SynthesisMethod.release:
         if rounds is not None:
-            raise InvalidArgument("rounds are for rap, mwem and graphical. Nothing was measured.")
+            raise InvalidArgument("only rap, mwem and graphical have rounds. Nothing was measured.")
         if planned.plan.reconstruct not in ("shrink", "least-squares", "lp"):
             raise InvalidArgument(
-                "rows are made of tables that agree and are not negative, and this plan's may not. Set reconstruct = "
-                "'shrink' in [mechanism] of the plan file, or choose another --method. Nothing was measured."
+                "rows need tables that agree and are not negative, and the tables of this plan may be "
+                "neither. Nothing was measured. Set reconstruct = 'shrink' in [mechanism] of the plan "
+                "file, or choose another method."
             )
-    elif method is not Method.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
+    elif method is not SynthesisMethod.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
         raise InvalidArgument(
-            f"{method} adds Gaussian noise, which needs a delta or a rho: set one in [privacy] of the plan file, or "
-            "use --method mwem. Nothing was measured."
+            f"{method} adds Gaussian noise, which needs a delta or a rho. Nothing was measured. Set one in "
+            "[privacy] of the plan file, or use the method mwem."
         )
 
 
 def _chosen(
     source: Records,
     planned: PlanFile,
-    method: Method,
+    method: SynthesisMethod,
     rows: int | None,
     rounds: int | None,
     ledger: Account | None,
@@ -86,12 +87,12 @@ def _chosen(
         "ledger": ledger,
         "purpose": planned.path.name,
         "progress": progress,
-        # Each has rounds of its own, unless told.
+        # Each method has its own default number of rounds.
         **({} if rounds is None else {"rounds": rounds}),
     }
-    if method is Method.mwem:
+    if method is SynthesisMethod.mwem:
         return mwem(source, plan.workload, plan.privacy, **options)
     assert isinstance(plan.privacy, ApproxDP | ZCDP)
-    if method is Method.graphical:
+    if method is SynthesisMethod.graphical:
         return graphical(source, plan.workload, plan.privacy, **options)
     return rap(source, plan.workload, plan.privacy, checkpoint=checkpoint, **options)

@@ -40,7 +40,7 @@ def test_the_widest_keys_fit():
 
 @pytest.mark.parametrize("count", [-1, 1.0, True, "3"])
 def test_a_number_of_keys_to_draw_is_a_whole_number(count):
-    with pytest.raises(InvalidArgument, match="the number of record keys is a whole number"):
+    with pytest.raises(InvalidArgument, match="the number of record keys must be a whole number"):
         record_keys(count, 256)
 
 
@@ -53,9 +53,9 @@ def test_record_keys_are_whole_with_a_modulus_or_decimal_with_digits():
     for digits in (0, 16, True):
         with pytest.raises(InvalidArgument, match="1 to 15 digits"):
             RecordKeys(digits=digits)
-    with pytest.raises(InvalidNoise, match=r"2 to 2\*\*62 keys"):
+    with pytest.raises(InvalidNoise, match=r"from 2 to 2\*\*62"):
         RecordKeys(modulus=1)
-    with pytest.raises(InvalidArgument, match="the column of the record keys"):
+    with pytest.raises(InvalidArgument, match="the column of record keys"):
         RecordKeys("", modulus=256)
 
 

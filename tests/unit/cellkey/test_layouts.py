@@ -133,7 +133,7 @@ def test_the_wide_layout_of_r(written):
         ("pcv,ckey,pvalue\n", UnreadableSource, "empty"),
         ("a,b,c\n1,2,3\n", UnreadableSource, "known headers"),
         ("V1,V3\n1,2\n", UnreadableSource, "known headers"),
-        ("pcv,ckey,ckey,pvalue\n1,0,0,0\n", UnreadableSource, "two columns of one name"),
+        ("pcv,ckey,ckey,pvalue\n1,0,0,0\n", UnreadableSource, "two columns with the same name"),
         ("pcv,ckey,pvalue\n1,0\n", UnreadableSource, "line 2"),
         (LONG.replace("1,1,0\n", ""), InvalidNoise, "gap.*missing"),
         (LONG.replace("2,0,1\n2,1,0\n", "3,0,1\n3,1,0\n"), InvalidNoise, "gap.*missing"),
@@ -167,7 +167,7 @@ def test_a_file_that_is_no_whole_table_is_refused_with_the_reason(written, text,
 
 
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path, written):
-    with pytest.raises(UnreadableSource, match="not there"):
+    with pytest.raises(UnreadableSource, match="does not exist"):
         PTable.from_csv(tmp_path / "absent.csv")
     with pytest.raises(UnreadableSource, match="not UTF-8"):
         PTable.from_csv(written("pcv,ckey,pvalue\né,0,0\n", "latin-1"))
@@ -181,7 +181,7 @@ def test_a_number_of_keys_is_for_intervals_alone(written):
 
 def test_what_a_layout_cannot_hold_is_not_written(tmp_path):
     law = [{0: 1}, {-1: "1/2", 1: "1/2"}]
-    with pytest.raises(InvalidArgument, match="no decimals"):
+    with pytest.raises(InvalidArgument, match="not decimals"):
         PTable.from_rows(law, modulus=30).to_csv(tmp_path / "p.csv", layout="intervals")
     with pytest.raises(InvalidArgument, match='layout="intervals"'):
         PTable.from_rows(law, modulus=10**9).to_csv(tmp_path / "p.csv")

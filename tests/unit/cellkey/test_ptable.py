@@ -48,7 +48,7 @@ def test_a_zero_stays_zero_where_the_table_begins_at_one():
 
 def test_a_count_above_the_last_row_is_refused_without_telling_it():
     ptable = PTable.from_array([[0, 0]] * 7)
-    with pytest.raises(ConfidentialError, match="more than the ptable's last row, 7") as refused:
+    with pytest.raises(ConfidentialError, match="larger than the ptable's last row, 7") as refused:
         ptable.pcv(np.array([3, 4711]))
     assert "4711" not in str(refused.value)
     assert "Nothing was published" in str(refused.value)
@@ -102,8 +102,8 @@ def test_the_number_of_keys_has_bounds(modulus):
         ({0: "1/2"}, "add up to 0.5, not to 1"),
         ({0: 0.6, 1: 0.6}, "add up to 1.2, not to 1"),
         ({0: 2, 1: -1}, "the offset 1 has a negative probability"),
-        ({0.5: 1}, "an offset is a whole number, not 0.5"),
-        ({True: 1}, "an offset is a whole number, not True"),
+        ({0.5: 1}, "an offset must be a whole number, not 0.5"),
+        ({True: 1}, "an offset must be a whole number, not True"),
         ({0: "half"}, "a probability must be .* not 'half'"),
         ({0: float("nan")}, "a probability must be .* not nan"),
     ],
@@ -155,7 +155,7 @@ def test_a_law_is_laid_on_the_keys_of_any_size():
 def test_a_key_or_a_row_outside_the_table_is_refused():
     ptable = PTable.from_array([[0, 0]])
     for count, key, what in ((1, 2, "ckey"), (1, -1, "ckey"), (-1, 0, "pcv")):
-        with pytest.raises(InvalidArgument, match=f"a {what} of this ptable lies between 0 and 1"):
+        with pytest.raises(InvalidArgument, match=f"a {what} of this ptable must be between 0 and 1"):
             ptable.pvalue(count, key)
     with pytest.raises(InvalidArgument, match="rows 1 to 1"):
         ptable.probabilities(0)
@@ -193,7 +193,9 @@ def test_the_description_tells_the_size_and_not_what_a_key_does():
     ],
 )
 def test_runs_that_leave_a_key_out_or_name_it_twice_are_no_table(offsets, starts, pvalues):
-    with pytest.raises(InvalidNoise, match="begin at key 0, one at least, and the keys of the others ascend"):
+    with pytest.raises(
+        InvalidNoise, match="begin at key 0, with at least one run, in ascending order of keys"
+    ):
         PTable(Runs(np.array(offsets), np.array(starts), np.array(pvalues)), 10)
 
 

@@ -276,7 +276,7 @@ def test_a_wrong_request_is_refused():
         KeyedRecords.from_frame(people_frame(), DOMAIN, {"colour": Coding()}, keys=RecordKeys(modulus=256))
     with pytest.raises(InvalidArgument, match="delimiter"):
         KeyedRecords.from_file("people.csv", DOMAIN, keys=RecordKeys(modulus=256), delimiter="ab")
-    with pytest.raises(UnreadableSource, match="a frame is one of"):
+    with pytest.raises(UnreadableSource, match="a frame must be"):
         KeyedRecords.from_frame([1, 2], DOMAIN, keys=RecordKeys(modulus=256))
     with pytest.raises(InvalidColumn, match="more than one type") as refused:
         KeyedRecords.from_frame(people_frame(age=[0, "x", b"2"]), DOMAIN, keys=RecordKeys(modulus=256))

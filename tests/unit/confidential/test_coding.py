@@ -173,10 +173,10 @@ def test_codes_are_wide_enough_for_the_levels(levels: int, text: bool) -> None:
         ({"mapping": [1]}, "gives each value"),
         ({"bins": "0, 15"}, "list of numbers"),
         ({"bins": 3}, "list of numbers"),
-        ({"unknown": "ignore"}, "`unknown` is"),
-        ({"unknown": None}, "`unknown` is"),
-        ({"column": ""}, "named by text"),
-        ({"column": 3}, "named by text"),
+        ({"unknown": "ignore"}, "`unknown` must be"),
+        ({"unknown": None}, "`unknown` must be"),
+        ({"column": ""}, "must be text"),
+        ({"column": 3}, "must be text"),
     ],
 )
 def test_a_coding_that_cannot_be_is_refused(options: dict[str, Any], word: str) -> None:
@@ -210,9 +210,9 @@ def test_a_coding_that_does_not_fit_the_domain_is_refused(
 
 def test_codings_are_given_for_attributes_of_the_domain() -> None:
     table, domain = pa.table({"a": ["x"]}), Domain({"a": ["x"]})
-    with pytest.raises(InvalidArgument, match="'b', which the domain does not have"):
+    with pytest.raises(InvalidArgument, match="'b', but the domain has no such attribute"):
         Records.from_arrow(table, domain, {"b": Coding()})
-    with pytest.raises(InvalidArgument, match="is a Coding, not dict"):
+    with pytest.raises(InvalidArgument, match="must be a Coding, not a dict"):
         Records.from_arrow(table, domain, {"a": {"unknown": "drop"}})
 
 

@@ -7,7 +7,7 @@ import tabulary as tb
 from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.tally_cache import TallyCache
 from tabulary.core.neighbours import Neighbours
-from tabulary.errors import InvalidPlan, InvalidPrivacy
+from tabulary.errors import InvalidArgument, InvalidPlan, InvalidPrivacy
 from tabulary.ledger import Ledger
 from tabulary.mechanisms import measure
 from tabulary.mechanisms.on_demand import check_measurable
@@ -22,7 +22,7 @@ from tabulary.workflows.perturbing import perturb
 
 DOMAIN = tb.Domain({"sex": ["F", "M"], "hiv": ["no", "yes"]})
 DROP = {"hiv": tb.Coding(unknown="drop")}
-PUBLIC = "takes the number of counted records for public"
+PUBLIC = "assumes that the number of counted records is public"
 MAY_DROP = Neighbours("replace", may_drop=True)
 
 
@@ -101,7 +101,7 @@ def test_perturbed_tables_refuse_it_and_may_hold_the_total_where_it_has_noise():
     assert tables.d == 2
     assert tables.epsilon == 1
     perturb(people(), tables)
-    with pytest.raises(InvalidPlan, match="nobody can change the table on"):
+    with pytest.raises(InvalidArgument, match="nobody can change the table on"):
         tb.perturb.Tables(DOMAIN, "[][sex]", epsilon=1, neighbours="replace")
 
 
@@ -126,7 +126,7 @@ def test_a_synthesizer_buys_the_number_of_people_where_records_may_be_dropped():
 
 
 def test_the_toolbox_refuses_a_relation_in_which_the_number_of_values_is_confidential():
-    with pytest.raises(InvalidPrivacy, match="take the number of values for public"):
+    with pytest.raises(InvalidPrivacy, match="assume that the number of values is public"):
         tb.toolbox.count([True], privacy=tb.PureDP(1), neighbours=MAY_DROP)
 
 

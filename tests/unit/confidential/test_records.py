@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tabulary.confidential.coding import Coding
+from tabulary.confidential.engines.compiled import CompiledEngine
+from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
 from tabulary.core.workload import Workload
@@ -258,14 +260,14 @@ def test_half_a_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        ("people.xlsx", "not of a known format"),
+        ("people.xlsx", "has no known format"),
         ("absent.csv", "no file or folder"),
         ("*.json", "no file matches"),
         ("https://example.org/people.csv", "an address"),
         ("mixed", "not all of one format"),
         ("nested", "not a file"),
         ("hollow", "is empty"),
-        ("strange", "not of a known format"),
+        ("strange", "has no known format"),
     ],
 )
 def test_a_path_that_cannot_be_read_is_refused(path: str, word: str, tmp_path: Path) -> None:
@@ -299,7 +301,7 @@ def test_a_column_without_text_is_refused() -> None:
 
 
 def test_a_column_of_several_types_is_refused() -> None:
-    with pytest.raises(InvalidColumn, match="'sex' of the frame holds values of more than one type"):
+    with pytest.raises(InvalidColumn, match="'sex' of the frame has values of more than one type"):
         Records.from_pandas(pd.DataFrame({"sex": [1, SECRET], "age": ["0-14", "65+"]}, dtype=object), DOMAIN)
 
 
@@ -321,7 +323,7 @@ def test_a_column_name_is_taken_literally() -> None:
 
 @pytest.mark.parametrize("source", [Records.from_arrow, Records.from_pandas, Records.from_polars])
 def test_a_source_of_another_kind_is_refused(source: Callable[..., Records]) -> None:
-    with pytest.raises(UnreadableSource, match="not dict"):
+    with pytest.raises(UnreadableSource, match="not a dict"):
         source(ROWS, DOMAIN)
 
 
@@ -403,7 +405,7 @@ def leaks(folder: Path) -> dict[str, Callable[[], object]]:
         ("unknown", "a value outside its domain"),
         ("ragged", "more or fewer fields than the header"),
         ("quote", "a quote is not closed"),
-        ("beside", "text stands beside a quoted field"),
+        ("beside", "there is text next to a quoted field"),
         ("headless", "has no column 'sex', 'age'"),
         ("header", "text with a header line"),
         ("pandas", "values of more than one type"),
@@ -453,8 +455,9 @@ from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-records = Records(CompiledEngine(DuckDBReader.of_arrow(pa.table({"a": ["x"]})), Domain({"a": ["x"]}), memory_bytes=0))
-assert records._engine._store.on_disk
+engine = CompiledEngine(DuckDBReader.of_arrow(pa.table({"a": ["x"]})), Domain({"a": ["x"]}), memory_bytes=0)
+records = Records(engine)
+assert engine.store.on_disk
 assert os.listdir(tempfile.gettempdir()) == []
 match sys.argv[1]:
     case "close": records.close()
@@ -470,10 +473,10 @@ match sys.argv[1]:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_the_garbage_collector_lets_go_of_the_records(tmp_path: Path) -> None:
-    records = from_arrow(tmp_path)
-    store = records._engine._store
-    del records
+def test_the_garbage_collector_lets_go_of_the_records() -> None:
+    engine = CompiledEngine(DuckDBReader.of_arrow(pa.table(ROWS)), DOMAIN)
+    records, store = Records(engine), engine.store
+    del engine, records
     gc.collect()
     with pytest.raises(UnreadableSource, match="closed"):
         next(store.read())

@@ -76,7 +76,9 @@ def test_a_password_from_the_environment_arrives_as_it_is(password):
 def test_a_variable_is_looked_up_when_the_source_is_opened_and_not_before(asked, monkeypatch):
     monkeypatch.delenv("CENSUS_PASSWORD", raising=False)
     source = Source("postgresql://reader:${CENSUS_PASSWORD}@db/census", "people")
-    with pytest.raises(InvalidAddress, match=r"names 'CENSUS_PASSWORD', which the environment does not hold"):
+    with pytest.raises(
+        InvalidAddress, match=r"names 'CENSUS_PASSWORD', but the environment has no such variable"
+    ):
         source.open(DOMAIN)
     assert not asked
     monkeypatch.setenv("CENSUS_PASSWORD", "")
@@ -99,14 +101,14 @@ def test_what_a_source_prints_has_no_user_no_password_and_no_options(monkeypatch
     ("place", "table", "engine", "said"),
     [
         ("people.csv", "people", None, "Leave `table` out"),
-        ("people.csv", None, "spark", "'compiled', 'duckdb', not 'spark'"),
-        ("people.csv", None, "", "'compiled', 'duckdb', not ''"),
+        ("people.csv", None, "spark", "'compiled', 'duckdb', not by 'spark'"),
+        ("people.csv", None, "", "'compiled', 'duckdb', not by ''"),
         (ADDRESS, None, None, "needs the name of a `table`"),
         (ADDRESS, "", None, "needs the name of a `table`"),
         (ADDRESS, "people", "duckdb", "is for files"),
         (ADDRESS.replace("postgresql:", "https:"), "people", None, "no engine counts records at https://"),
         (ADDRESS.replace("postgresql:", "carrier-pigeon:"), "people", None, "at carrier-pigeon://"),
-        (ADDRESS.replace("://", ":/"), "people", None, "written with its scheme"),
+        (ADDRESS.replace("://", ":/"), "people", None, "needs its scheme"),
         (ADDRESS.replace(SECRET, "${1}"), "people", None, "is written ${NAME}"),
         (ADDRESS.replace(SECRET, "${open"), "people", None, "is written ${NAME}"),
     ],

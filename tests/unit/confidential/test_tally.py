@@ -51,7 +51,7 @@ def test_a_table_that_is_not_one_of_counts_is_refused_without_telling_a_cell(cel
 
 def test_a_margin_that_was_not_counted_is_refused() -> None:
     with pytest.raises(
-        InvalidWorkload, match=r"\[age\] was not counted\. Counted were \[sex age\]\[sex\]\[\]"
+        InvalidWorkload, match=r"\[age\] was not counted\. The counted margins are \[sex age\]\[sex\]\[\]"
     ):
         tally().exact(["age"])
 

@@ -7,7 +7,7 @@ import tabulary as tb
 from tabulary.core.interruption import checkpoint, interruptible
 from tabulary.errors import Interrupted
 from tabulary.infer import independence
-from tabulary.infer.noise import CorrelatedNoise
+from tabulary.infer.table_noise import CorrelatedNoise
 from tabulary.noise import DiscreteLaplace, weighted_half_width
 
 LEVELS = [str(i) for i in range(6)]

@@ -15,7 +15,7 @@ from tabulary.errors import InvalidArgument
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(microdata, "_CHUNK", 1000)
+    monkeypatch.setattr(microdata, "CHUNK", 1000)
 
 
 def cells(table):
@@ -109,7 +109,7 @@ def test_a_path_may_be_text(tmp_path):
 def test_an_existing_file_is_left_as_it_is(tmp_path):
     path = tmp_path / "people.parquet"
     path.write_text("mine")
-    with pytest.raises(InvalidArgument, match="already there"):
+    with pytest.raises(InvalidArgument, match="already exists"):
         people(10, path=path)
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
@@ -117,7 +117,7 @@ def test_an_existing_file_is_left_as_it_is(tmp_path):
 
 def test_a_file_that_appears_while_writing_is_left_as_it_is(tmp_path):
     path = tmp_path / "people.parquet"
-    with pytest.raises(InvalidArgument, match="already there"):
+    with pytest.raises(InvalidArgument, match="already exists"):
         people(10, path=path, progress=lambda *_: path.write_text("mine"))
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]

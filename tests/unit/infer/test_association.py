@@ -13,7 +13,7 @@ import tabulary as tb
 from tabulary.errors import InvalidArgument, InvalidDomain, InvalidNoise, InvalidTable
 from tabulary.infer.association import chi_squared, cramers_v, odds_ratio, rate
 from tabulary.infer.intervals import interval
-from tabulary.infer.noise import CorrelatedNoise
+from tabulary.infer.table_noise import CorrelatedNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
 from tests.entropy import SeededEntropy
 

@@ -13,10 +13,10 @@ from hypothesis.extra.numpy import arrays
 import tabulary as tb
 from tabulary.errors import InvalidArgument, InvalidDomain, InvalidNoise, InvalidTable
 from tabulary.infer.intervals import Interval, interval, intervals
-from tabulary.infer.noise import CorrelatedNoise
 from tabulary.infer.poisson import poisson_interval
 from tabulary.infer.ratios import PairLaw, ratio_interval
 from tabulary.infer.sums import SumLaw, shared_noise
+from tabulary.infer.table_noise import CorrelatedNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
 from tabulary.planning import CellErrors, Measurement, SimulatedErrors
 from tabulary.planning.covariance import CellCovariance, CountNoise

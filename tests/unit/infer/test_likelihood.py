@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from tabulary.errors import InvalidNoise, InvalidTable
+from tabulary.infer.count_likelihoods import CountLikelihoods
 from tabulary.infer.independence import two_way_design
-from tabulary.infer.laws import Shapes
 from tabulary.infer.likelihood import NoisyCells, fit_log_linear
-from tabulary.infer.noise import IndependentNoise
+from tabulary.infer.table_noise import IndependentNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian, Tabulated, Truncated
 from tabulary.perturb import Custom, Hellinger, Laplace, MaxEntropy, Normal
 from tests.entropy import SeededEntropy
@@ -66,7 +66,7 @@ def test_the_chances_of_all_counts_are_those_of_the_law(law, terms, minimum):
     counts = np.arange(200)
     noise = IndependentNoise(law, np.array([terms]), minimum)
     for x in (3, 17):
-        found = Shapes(noise).log_chances(x, terms, counts)
+        found = CountLikelihoods(noise).log_chances(x, terms, counts)
         exact = log_chances(law, terms, x, minimum)[:200]
         seen = exact > -600
         assert found[seen] == pytest.approx(exact[seen], abs=1e-6)
@@ -76,7 +76,7 @@ def test_the_chances_of_all_counts_are_those_of_the_law(law, terms, minimum):
 def test_a_wide_rounded_gaussian_is_a_gaussian_with_a_twelfth_more_variance(square):
     law = RoundedGaussian(square)
     counts = np.arange(0, int(8 * square**0.5), int(square**0.5) // 3)
-    found = Shapes(IndependentNoise(law, np.array([1]))).log_chances(0, 1, counts)
+    found = CountLikelihoods(IndependentNoise(law, np.array([1]))).log_chances(0, 1, counts)
     assert found == pytest.approx(np.log(law.pmf(counts)), abs=1e-6)
 
 
@@ -162,7 +162,7 @@ def test_values_that_the_noise_cannot_make_are_refused():
 def test_sums_of_draws_that_are_too_wide_to_list_are_refused():
     with pytest.raises(InvalidNoise, match="wide"):
         cells_of(DiscreteLaplace(10**6), 2, None, [5])
-    with pytest.raises(InvalidNoise, match="long"):
+    with pytest.raises(InvalidNoise, match="too many values"):
         cells_of(Truncated(DiscreteLaplace(10), 30_000), 9, None, [5])
 
 

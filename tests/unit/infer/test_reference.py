@@ -5,8 +5,8 @@ import pytest
 
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.independence import two_way_design
-from tabulary.infer.noise import IndependentNoise
 from tabulary.infer.reference import cell_moments, matched_tail, scaled_tail
+from tabulary.infer.table_noise import IndependentNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Tabulated, Truncated
 from tabulary.perturb import Hellinger, MaxEntropy
 

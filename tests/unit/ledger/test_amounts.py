@@ -45,7 +45,7 @@ def test_delta_alone_pays_for_nothing():
 
 
 def test_amounts_of_different_accounts_do_not_mix():
-    with pytest.raises(TypeError, match="counts no epsilon"):
+    with pytest.raises(TypeError, match="does not count epsilon"):
         Amount.of(PureDP(1)) + Amount.of(ZCDP(1))
 
 

@@ -33,7 +33,7 @@ def test_creating_over_anything_is_refused_and_leaves_it_alone(tmp_path):
 
 def test_creating_beside_the_journal_of_a_lost_ledger_is_refused(path):
     path.with_name(path.name + "-wal").write_bytes(b"entries of the lost ledger")
-    with pytest.raises(LedgerError, match="its file is gone"):
+    with pytest.raises(LedgerError, match="its file is missing"):
         Ledger.create(path)
     assert not path.exists()
 
@@ -81,7 +81,7 @@ def test_an_unknown_account_is_missing_and_the_known_ones_are_named(ledger):
 
 
 def test_the_budget_of_an_account_cannot_be_raised_by_opening_it_again(ledger, census):
-    with pytest.raises(LedgerError, match="stands for good"):
+    with pytest.raises(LedgerError, match="its budget never changes"):
         ledger.create_account("census", PureDP(100), Neighbours())
     assert ledger.account("census") == census
 

@@ -183,7 +183,7 @@ def test_an_index_finds_what_was_paid_in_a_long_ledger(database, ledger, survey)
     def remember(connection, cursor, statement, parameters, context, many):
         executed.append((statement, parameters))
 
-    event.listen(ledger._storage._engine, "before_cursor_execute", remember)
+    event.listen(ledger.storage.engine, "before_cursor_execute", remember)
     assert survey.paid("sex", "ab").number == 1
     ((statement, parameters),) = [each for each in executed if "plan_digest =" in each[0]]
     explain = "EXPLAIN" if database.startswith("postgresql:") else "EXPLAIN QUERY PLAN"

@@ -128,7 +128,7 @@ def test_a_witness_that_cannot_be_written_stops_the_measurement_and_says_that_th
         with monkeypatch.context() as broken:
             broken.setattr(WitnessFile, "note", refuse)
             with pytest.raises(
-                LedgerError, match="Nothing was measured, but entry 5 of account 'census' stands"
+                LedgerError, match="Nothing was measured, but entry 5 of account 'census' is in the ledger"
             ):
                 census.debit(PureDP("1/8"), Neighbours(), purpose="sex", plan_digest="5f", once=True)
             assert census.head().entries == 5
@@ -142,9 +142,9 @@ def test_a_witness_that_cannot_be_written_stops_the_measurement_and_says_that_th
 def test_a_witness_of_another_ledger_is_refused_and_left_alone(full, witness, tmp_path):
     Ledger.create(tmp_path / "other.sqlite", witness=witness).close()
     before = witness.read_bytes()
-    with pytest.raises(LedgerError, match="that of another ledger"):
+    with pytest.raises(LedgerError, match="belongs to another ledger"):
         Ledger.open(full, witness=witness)
-    with pytest.raises(LedgerError, match="that of another ledger"):
+    with pytest.raises(LedgerError, match="belongs to another ledger"):
         Ledger.create(tmp_path / "third.sqlite", witness=witness)
     assert not (tmp_path / "third.sqlite").exists()
     assert witness.read_bytes() == before
@@ -153,7 +153,7 @@ def test_a_witness_of_another_ledger_is_refused_and_left_alone(full, witness, tm
 @pytest.mark.parametrize("content", [b"notes of the meeting\n", b"x", b"SQLite format 3\0" + bytes(200)])
 def test_a_file_that_is_no_witness_is_refused_and_left_alone(full, witness, content):
     witness.write_bytes(content)
-    with pytest.raises(LedgerError, match="is no witness"):
+    with pytest.raises(LedgerError, match="is not a witness"):
         Ledger.open(full, witness=witness)
     assert witness.read_bytes() == content
 

@@ -181,7 +181,7 @@ def test_a_bound_that_cannot_be_is_refused(bound):
 
 @pytest.mark.parametrize("law", [None, 1, "laplace", Truncated(DiscreteLaplace(1), 3)])
 def test_only_laplace_and_gaussian_noise_can_be_cut(law):
-    with pytest.raises(InvalidNoise, match="Laplace or Gaussian"):
+    with pytest.raises(InvalidNoise, match="Laplace and discrete Gaussian"):
         Truncated(law, 3)
 
 

@@ -10,9 +10,9 @@ import tabulary as tb
 from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.noise import ExactSampler
 from tabulary.planning import Measurement
+from tabulary.planning.queries import ContrastMap
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.lp import solve_program
-from tabulary.reconstruct.measurement_operators import ContrastMap
 from tabulary_papers.bounds import (
     dmt_theorem_5_bound,
     published_quantile_bound,

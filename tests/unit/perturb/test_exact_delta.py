@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tabulary.errors import InvalidPrivacy
 from tabulary.perturb import Custom, Laplace, MaxEntropy, Normal
 from tabulary.perturb.exact_delta import delta_between
-from tabulary.perturb.law import Row
+from tabulary.perturb.perturbation import Row
 from tests.unit.perturb import brute_force
 
 FORGETS_ITS_ZEROS = Custom([{0: 1}, {-1: "1/2", 1: "1/2"}, {-2: "1/8", -1: "1/8", 0: "1/2", 2: "1/4"}])

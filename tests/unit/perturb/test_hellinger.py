@@ -234,7 +234,7 @@ def test_it_says_what_it_is():
 
 @pytest.mark.parametrize("epsilon", [0.01, "1/21", 1001, 10**6])
 def test_an_epsilon_that_cannot_be_listed_or_hides_nothing_is_refused(epsilon):
-    with pytest.raises(InvalidNoise, match=r"from 0\.05 to 1000, .* Nothing was drawn\. Take another ε"):
+    with pytest.raises(InvalidNoise, match=r"from 0\.05 to 1000, .* Nothing was drawn\. Choose another ε"):
         Hellinger(epsilon)
 
 

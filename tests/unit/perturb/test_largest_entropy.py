@@ -10,7 +10,7 @@ from scipy import optimize
 
 from tabulary.perturb import Laplace, Normal
 from tabulary.perturb.largest_entropy import largest_entropy
-from tabulary.perturb.law import Row
+from tabulary.perturb.perturbation import Row
 
 
 def entropy(probabilities):

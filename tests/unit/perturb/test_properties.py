@@ -123,7 +123,7 @@ def test_the_true_pure_epsilon_is_told_where_there_is_one():
 
 def test_a_minimum_is_told_and_costs_no_privacy():
     kept, raised = wishes(Laplace(1, bound=4)), wishes(Laplace(1, bound=4), minimum=0)
-    assert "Values are published as they come." in str(kept)
+    assert "Values are published unchanged." in str(kept)
     assert "Values below 0 are published as 0." in str(raised)
     assert kept.delta == raised.delta
 
@@ -160,7 +160,7 @@ def test_the_delta_of_a_law_that_is_cut_is_that_of_its_rows_weighed_anew(law, th
         assert found.figures["delta of the law cut"] == pytest.approx(delta_of(rows, epsilon), abs=1e-12)
     else:
         assert "delta of the law cut" not in found.figures
-        assert "nothing would be left" in found.cost
+        assert "would have no other value" in found.cost
 
 
 def test_a_law_that_is_cut_betrays_large_counts_no_less_than_before():
@@ -232,7 +232,7 @@ def sparse_table():
 
 def test_the_rule_about_sparse_tables_is_not_one_about_a_distribution():
     wish = wishes(Laplace(1)).wish(3)
-    assert wish.verdict == "not of a distribution"
+    assert wish.verdict == "not about a distribution"
     assert wish.figures == {"delta on exact counts": 1.0, "delta on published counts": 0.0}
     assert "δ = 1 at every ε" in wish.cost
 
@@ -340,7 +340,7 @@ def test_a_law_whose_rows_never_settle_is_not_granted_what_some_counts_cannot_pr
     wish = wishes(Hellinger(1), variance_limit=10**12).wish(7)
     assert wish.figures["variance"] < 10**12
     assert not wish.holds
-    assert "no limit of it is known" in wish.evidence
+    assert "no known limit" in wish.evidence
 
 
 # 8: truncated
@@ -410,7 +410,7 @@ def test_non_negative_and_unbiased_contradict_each_other_with_a_perturbed_zero()
     found = contradictions(law)[4, 6]
     assert f"biased, with this law by {law.bias(0, minimum=0):.4g}" in found.reason
     assert found.delta == pytest.approx(1 - law.row(1).at_least(0).probability(0))
-    assert "as this law does" in contradictions(LEAVES_ZEROS)[4, 6].reason
+    assert "as with this law" in contradictions(LEAVES_ZEROS)[4, 6].reason
 
 
 def test_a_threshold_biases_a_zero_by_more_than_itself():
@@ -507,5 +507,5 @@ def test_what_cannot_be_asked_is_refused_by_name(asked, error, named):
 
 
 def test_only_a_perturbation_has_wishes():
-    with pytest.raises(InvalidNoise, match="not about dict"):
+    with pytest.raises(InvalidNoise, match="not a dict"):
         wishes({0: 1})

@@ -62,7 +62,7 @@ def test_tables_come_in_the_order_of_asking_and_by_any_order_of_their_attributes
     assert len(made) == 3
     assert (made["age", "sex"].counts == made["sex", "age"].counts.T).all()
     for unknown in ("age", ("sex", "job"), ("nothing",), ()):
-        with pytest.raises(UnknownMargin, match=r"holds no table on \["):
+        with pytest.raises(UnknownMargin, match=r"has no table on \["):
             made[unknown]
 
 
@@ -111,7 +111,7 @@ def test_a_margin_that_is_not_in_the_list_is_added_up_from_the_best_table():
     assert tables.standard_deviation(()) == pytest.approx(one * math.sqrt(3))
     with pytest.raises(InvalidWorkload, match="no table"):
         Tables(PEOPLE, "[sex]", epsilon=1).standard_deviation("age")
-    with pytest.raises(InvalidWorkload, match="no margin"):
+    with pytest.raises(InvalidWorkload, match="not a margin"):
         tables.standard_deviation("sex", source="job")
 
 
@@ -212,7 +212,7 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
     with pytest.raises(DifferentDomains, match="different domains"):
         tables.apply(tb.datasets.load("rochdale"))
     for counts in (COUNTS + 0.5, COUNTS - 1):
-        with pytest.raises(InvalidTable, match="whole numbers, none of them negative"):
+        with pytest.raises(InvalidTable, match="whole numbers that are not negative"):
             tables.apply(tb.Table(PEOPLE, counts))
 
 
@@ -227,14 +227,19 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
             "as epsilon, for the whole list, or as epsilons",
         ),
         (LIST, {"epsilon": 0}, InvalidPrivacy, "epsilon must be positive"),
-        (LIST, {"epsilons": {"job": 1}}, InvalidArgument, "no ε is given for"),
+        (LIST, {"epsilons": {"job": 1}}, InvalidArgument, "there is no ε for"),
         ("[job]", {"epsilons": {"job": 1, "age": 1}}, InvalidArgument, "which is not in the list"),
         ("[job]", {"epsilons": {"nothing": 1}}, PublicError, "no attribute 'nothing'"),
         ("[job]", {"epsilons": {"job": 0}}, InvalidPrivacy, "epsilon must be positive"),
-        ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidArgument, "a bound is given for"),
+        ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidArgument, "there is a bound for"),
         ("[job]", {"epsilon": 1, "bound": 0}, InvalidNoise, "The bound of a noise must be a positive"),
         ("[job]", {"epsilon": 1, "family": Normal}, InvalidNoise, "needs a bound"),
-        ("[job]", {"epsilon": 1, "family": PerturbedTable}, InvalidNoise, "families of a list of tables are"),
+        (
+            "[job]",
+            {"epsilon": 1, "family": PerturbedTable},
+            InvalidNoise,
+            "family of a list of tables must be",
+        ),
         ("[job]", {"epsilon": 1, "sensitivity": 0}, InvalidNoise, "The sensitivity of a count"),
         ("[job]", {"epsilon": 1, "sensitivity": 1.5}, InvalidNoise, "The sensitivity of a count"),
         ("[job]", {"epsilon": 1, "unit": 0}, InvalidArgument, "the unit of the weights"),
@@ -243,17 +248,17 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
             "[job]",
             {"epsilon": 1, "neighbours": tb.Neighbours("replace", 2)},
             InvalidArgument,
-            "one record a person",
+            "one record per person",
         ),
         (
             "[job]",
             {"epsilon": 1, "neighbours": tb.Neighbours("replace", sensitive=("job",))},
             InvalidArgument,
-            "one record a person",
+            "one record per person",
         ),
         ("[job][]", {"epsilon": 1, "neighbours": "replace"}, InvalidArgument, "nobody can change the table"),
         ("[job][job]", {"epsilon": 1}, InvalidWorkload, "twice"),
-        (3, {"epsilon": 1}, InvalidWorkload, "the tables are text"),
+        (3, {"epsilon": 1}, InvalidWorkload, "the tables must be text"),
         (
             tb.Workload.parse("[A]", tb.datasets.load("rochdale").domain),
             {"epsilon": 1},

@@ -27,7 +27,7 @@ def test_a_margin_of_noisy_cells_sums_one_draw_for_each_possible_cell():
 def test_a_margin_is_taken_from_the_measurement_with_the_smallest_error():
     work = tb.Workload.parse("[sex][sex age]", DOMAIN).weighted({("sex", "age"): 100})
     plan = tb.plan(DOMAIN, work, privacy=tb.PureDP(1), mechanism="margins")
-    assert plan.source_of(("sex",)).margin == ("sex", "age")
+    assert plan.measured[plan.estimator.source_position(("sex",))].margin == ("sex", "age")
 
 
 def test_expected_error_is_the_root_mean_square_and_the_widest_half_width():

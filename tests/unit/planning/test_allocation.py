@@ -323,9 +323,9 @@ def test_equal_shares_for_what_an_exchange_takes_into_each_other_are_an_allocati
     workload = tb.Workload.k_way(tb.Domain({f"x{i}": range(2 + i % 2) for i in range(8)}), 3)
     weights = cell_weights(workload)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tabulary.planning.laplace_allocation._MOST_APART", 0)
+        patch.setattr("tabulary.planning.laplace_allocation.MOST_APART", 0)
         alike = laplace_allocation(workload, weights)
-        patch.setattr("tabulary.planning.laplace_allocation._MOST_PAIRS", 0)
+        patch.setattr("tabulary.planning.laplace_allocation.MOST_PAIRS", 0)
         fewer = laplace_allocation(workload, weights)
     apart = laplace_allocation(workload, weights)
     for shares in (alike, fewer):
@@ -385,7 +385,7 @@ def test_another_epsilon_takes_no_other_descent_and_nobody_can_change_what_is_ke
     shares = laplace_allocation(work, cell_weights(work))
     kept = dict(shares)
     shares.clear()
-    monkeypatch.setattr("tabulary.planning.laplace_allocation._least_sum", None)
+    monkeypatch.setattr("tabulary.planning.laplace_allocation.least_sum", None)
     assert laplace_allocation(work, cell_weights(work)) == kept
     plans = [tb.plan(domain, work, privacy=tb.PureDP(epsilon), mechanism="residual") for epsilon in (1, 2)]
     assert plans[0].mechanism == plans[1].mechanism == "residual"

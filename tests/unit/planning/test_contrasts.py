@@ -12,7 +12,7 @@ import tabulary as tb
 from tabulary.core.basis import coefficients, contrast_matrix
 from tabulary.errors import InvalidPlan, PublicError, TooManyCells
 from tabulary.noise import DiscreteLaplace
-from tabulary.planning import contrast_errors, plan_from_description
+from tabulary.planning import Contrasts, contrast_errors, plan_from_description
 from tests.memory import at_most
 
 of_contrasts = pytest.mark.parametrize("mechanism", ["fourier", "efron-stein"])
@@ -195,7 +195,7 @@ def test_a_shift_of_counts_is_refused(mechanism):
 
 def test_a_shift_makes_auto_choose_among_mechanisms_that_can_be_shifted():
     chosen = tb.plan(BINARY, "[A B]", privacy=tb.PureDP(1), reconstruct="shift")
-    assert chosen.query == "contrasts"
+    assert chosen.query is Contrasts
 
 
 @pytest.mark.parametrize("mechanism", ["fourier", "efron-stein", "margins"])
@@ -266,7 +266,7 @@ def test_powers_of_the_basis_are_added_up_without_a_matrix(shape, power):
     for axis, levels in enumerate(shape):
         matrix = contrast_matrix(levels).astype(float) ** power
         expected = np.moveaxis(np.tensordot(matrix.T, expected, axes=(1, axis)), 0, axis)
-    assert np.allclose(contrast_errors._powers(values, power), expected, rtol=1e-12)
+    assert np.allclose(contrast_errors.basis_powers(values, power), expected, rtol=1e-12)
 
 
 def test_the_errors_of_an_attribute_of_many_levels_take_no_more_room_than_its_table():

@@ -13,7 +13,6 @@ from tabulary.errors import InvalidPlan, InvalidTable, TooManyCells
 from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
 from tabulary.planning import CellErrors, Measurement, SimulatedErrors, WeightedErrors
-from tabulary.planning.contrast_errors import fourth_cumulant
 from tabulary.planning.covariance import MOST_CELLS, CellCovariance, ContrastNoise, CountNoise
 from tabulary.reconstruct.linear import linear_estimates
 from tests.entropy import SeededEntropy
@@ -68,7 +67,7 @@ def test_it_is_the_covariance_of_the_explicit_map_for_every_plan(mechanism, requ
     plan = planned(request, mechanism)
     maps, noises = draws_to_cells(plan)
     variances = np.array([noise.variance for noise in noises])
-    fourths = np.array([fourth_cumulant(noise) for noise in noises])
+    fourths = np.array([noise.fourth_cumulant for noise in noises])
     for margin in plan.workload:
         covariance = plan.error_of(margin).covariance
         dense = (maps[margin] * variances) @ maps[margin].T
@@ -79,7 +78,7 @@ def test_it_is_the_covariance_of_the_explicit_map_for_every_plan(mechanism, requ
         assert covariance.variance_of(weights) == pytest.approx(variances @ on_draws**2, rel=1e-9, abs=1e-30)
         drawn = covariance.draws_of(weights)
         assert sum(d.variance for d in drawn) == pytest.approx(variances @ on_draws**2, rel=1e-9, abs=1e-30)
-        heavy = sum(d.copies * fourth_cumulant(d.noise) * np.sum(d.weights**4) for d in drawn)
+        heavy = sum(d.copies * d.noise.fourth_cumulant * np.sum(d.weights**4) for d in drawn)
         assert heavy == pytest.approx(fourths @ on_draws**4, rel=1e-9, abs=1e-30)
 
 

@@ -14,8 +14,7 @@ import tabulary as tb
 from tabulary.core.residuals import add_up, component
 from tabulary.errors import InvalidDomain, InvalidPlan, PublicError, TooManyCells, UnknownMargin
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
-from tabulary.planning import MeasuredMargin, Plan, plan_from_description
-from tabulary.planning.contrast_errors import fourth_cumulant
+from tabulary.planning import Part, Plan, Residuals, plan_from_description
 
 PEOPLE = tb.Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "job": ["none", "paid"]})
 ZEROS = tb.Domain(dict(zip(PEOPLE.attributes, PEOPLE.levels, strict=True)), [{"age": "0-14", "job": "paid"}])
@@ -30,7 +29,7 @@ def _subsets(margin):
 def _plan_of(domain, work, parts, *, laplace=True):
     """A plan of the given parts (margin, centred) and scales, with a loss that is large enough for all."""
     measured = tuple(
-        MeasuredMargin(m, DiscreteLaplace(s) if laplace else DiscreteGaussian(s), "residuals", b)
+        Part(Residuals(m, b), DiscreteLaplace(s) if laplace else DiscreteGaussian(s))
         for (m, b), s in parts.items()
     )
     loss = tb.PureDP(10**9) if laplace else tb.ZCDP(10**9)
@@ -87,16 +86,16 @@ def _weights(plan, margin):
     """Every draw's weight in the first cell of a table, part by part, by measuring one unit at a time."""
     levels = dict(zip(plan.domain.attributes, plan.domain.shape, strict=True))
     shape = plan.domain.shape_of(margin)
-    for part, v in zip(plan.measured, plan.noise_variances, strict=True):
+    for part, v in zip(plan.measured, plan.estimator.noise_variances, strict=True):
         sides = plan.domain.shape_of(part.margin)
-        centred = [part.margin.index(a) for a in part.centred]
+        centred = [part.margin.index(a) for a in part.query.centred]
         found = []
         for unit in np.eye(math.prod(plan.shape_of(part))):
             told = {}
-            for r in (r for r in _subsets(margin) if set(part.centred) <= set(r) <= set(part.margin)):
+            for r in (r for r in _subsets(margin) if set(part.query.centred) <= set(r) <= set(part.margin)):
                 onto = [part.margin.index(a) for a in r]
                 own = v * math.prod(levels[a] for a in part.margin if a not in r)
-                own *= math.prod(1 / 2 if levels[a] == 2 else levels[a] ** -2 for a in part.centred)
+                own *= math.prod(1 / 2 if levels[a] == 2 else levels[a] ** -2 for a in part.query.centred)
                 values = unit.reshape(plan.shape_of(part))
                 told[tuple(margin.index(a) for a in r)] = (
                     plan.residual_variances[r] / own * component(values, sides, centred, onto)
@@ -114,7 +113,7 @@ def test_the_law_of_a_cell_is_that_of_its_weighted_draws(asked):
         law = plan.error_of(margin)
         weights = list(_weights(plan, margin))
         variance = sum(noise.variance * (w**2).sum() for noise, w in weights)
-        cumulant = sum(fourth_cumulant(noise) * (w**4).sum() for noise, w in weights)
+        cumulant = sum(noise.fourth_cumulant * (w**4).sum() for noise, w in weights)
         assert law.standard_errors == pytest.approx(math.sqrt(variance))
         assert law.kurtosis == pytest.approx(cumulant / variance**2)
 
@@ -122,7 +121,7 @@ def test_the_law_of_a_cell_is_that_of_its_weighted_draws(asked):
 def test_tails_are_bounded_where_there_are_too_many_sets_to_add_them_up(monkeypatch):
     parts = {(("a", "b"), ()): Fraction(3), (("c",), ()): Fraction(1)}
     exact = _plan_of(MIXED, "[a b][c]", parts).error_of(("a", "b")).kurtosis
-    monkeypatch.setattr("tabulary.planning.residual_errors._MOST_PAIRS", 2)
+    monkeypatch.setattr("tabulary.planning.residual_errors.MOST_PAIRS", 2)
     bounded = _plan_of(MIXED, "[a b][c]", parts).error_of(("a", "b")).kurtosis
     assert (bounded >= exact).all()
 
@@ -236,7 +235,7 @@ def test_a_description_without_what_is_centred_is_refused():
 def test_counts_that_claim_to_be_centred_are_refused():
     described = tb.plan(PEOPLE, "[sex]", privacy=tb.PureDP(1), mechanism="margins").describe()
     described["measured"][0]["centred"] = ["sex"]
-    with pytest.raises(InvalidPlan, match="no average"):
+    with pytest.raises(InvalidPlan, match="claims something that does not follow"):
         plan_from_description(described)
 
 

@@ -7,8 +7,8 @@ import tabulary as tb
 from tabulary.confidential.tally import Tally
 from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.noise import ExactSampler
+from tabulary.planning.queries import ContrastMap, Contrasts, Counts, MarginMap, ResidualMap, Residuals
 from tabulary.reconstruct.constrained import FullTable, measured_vector
-from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap, ResidualMap
 from tests.entropy import SeededEntropy
 from tests.samplers import ConstantSampler
 
@@ -37,7 +37,7 @@ def test_the_full_table_spans_what_the_workload_names_and_nothing_else(mechanism
     assert unknown.attributes == ("sex", "age", "job")
     bits = mechanism == "fourier"
     assert unknown.linear_map.shape == ((2, 2, 2, 2) if bits else (2, 3, 2))
-    kinds = {"contrasts": ContrastMap, "counts": MarginMap, "residuals": ResidualMap}
+    kinds = {Contrasts: ContrastMap, Counts: MarginMap, Residuals: ResidualMap}
     assert isinstance(unknown.linear_map, kinds[unknown.plan.query])
     # Two cells nobody can be in; as bits, four codes of no age as well.
     assert unknown.impossible.sum() == (2 + 4 if bits else 2)

@@ -5,8 +5,8 @@ import pytest
 
 from tabulary.core import basis
 from tabulary.errors import InvalidTable
-from tabulary.reconstruct.hadamard import HadamardMap, walsh_hadamard
-from tabulary.reconstruct.measurement_operators import ContrastMap
+from tabulary.planning.queries import ContrastMap
+from tabulary.planning.queries.hadamard import HadamardMap, walsh_hadamard
 
 
 @pytest.mark.parametrize("axes", [0, 1, 2, 5, 12, 13, 14])

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from tabulary.planning.queries import ContrastMap, MarginMap
 from tabulary.reconstruct.column_generation import certified, covering_of
-from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap, columns_of
 
 MAPS = {
     "contrasts": ContrastMap((2, 3, 2), ((), (0,), (1,), (2,), (0, 1))),
@@ -26,7 +26,7 @@ def test_no_multipliers_give_a_bound_above_the_optimum(name, seed, likely, level
     linear_map = MAPS[name]
     generator = np.random.default_rng(seed)
     cells = int(np.prod(linear_map.shape))
-    rows = columns_of(linear_map, np.arange(cells))
+    rows = linear_map.columns(np.arange(cells))
     scales = generator.uniform(0.5, 3.0, linear_map.size)
     targets = generator.normal(level, 10, linear_map.size) / scales
     best = linprog(
@@ -65,4 +65,4 @@ def test_columns_are_what_single_cells_measure(name):
     linear_map = MAPS[name]
     cells = np.arange(int(np.prod(linear_map.shape)))
     single = [linear_map.forward(unit.reshape(linear_map.shape)) for unit in np.eye(cells.size)]
-    np.testing.assert_array_equal(columns_of(linear_map, cells), np.stack(single, axis=1))
+    np.testing.assert_array_equal(linear_map.columns(cells), np.stack(single, axis=1))

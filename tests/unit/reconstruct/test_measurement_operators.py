@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tabulary.core import basis
 from tabulary.core.residuals import residual_values
-from tabulary.reconstruct.measurement_operators import ContrastMap, MarginMap, ResidualMap
+from tabulary.planning.queries import ContrastMap, MarginMap, ResidualMap
 
 
 @st.composite

@@ -13,10 +13,9 @@ from tabulary.confidential.tally import Tally
 from tabulary.core.residuals import centre
 from tabulary.mechanisms import measure
 from tabulary.noise import DiscreteLaplace
-from tabulary.planning import MeasuredMargin, Measurement, Plan
+from tabulary.planning import Measurement, Part, Plan, Residuals
 from tabulary.reconstruct.constrained import FullTable, measured_vector
 from tabulary.reconstruct.linear import linear_estimates
-from tabulary.reconstruct.residuals import residual_estimates
 from tests.samplers import ConstantSampler
 
 
@@ -37,8 +36,7 @@ def measurements(draw):
     chosen = list(dict.fromkeys([*chosen, *((m, ()) for m in wanted)]))
     scales = draw(st.lists(st.fractions("1/2", 20), min_size=len(chosen), max_size=len(chosen)))
     measured = tuple(
-        MeasuredMargin(m, DiscreteLaplace(s), "residuals", b)
-        for (m, b), s in zip(chosen, scales, strict=True)
+        Part(Residuals(m, b), DiscreteLaplace(s)) for (m, b), s in zip(chosen, scales, strict=True)
     )
     loss = tb.PureDP(10**9)
     plan = Plan(domain, tb.Workload(domain, wanted), loss, loss, tb.Neighbours(), "residual", measured)
@@ -68,7 +66,7 @@ def test_tables_are_those_of_generalised_least_squares(measurement):
 @given(measurements())
 @settings(max_examples=60)
 def test_every_axis_of_a_residual_sums_to_zero_and_tables_agree(measurement):
-    for r, residual in residual_estimates(measurement).items():
+    for r, residual in measurement.plan.estimator.residuals(measurement.values.__getitem__).items():
         assert residual.shape == measurement.plan.domain.shape_of(r)
         for axis in range(residual.ndim):
             assert residual.sum(axis=axis) == pytest.approx(0, abs=1e-6)
@@ -86,7 +84,7 @@ def test_without_noise_the_residuals_are_those_of_the_table(privacy):
     table = tb.datasets.load("rochdale")
     plan = tb.plan(table.domain, "[ABC][CDE][F]", privacy=privacy, mechanism="residual")
     bare = measure(Tally.from_table(table, plan.counted), plan, ConstantSampler())
-    found = residual_estimates(bare)
+    found = plan.estimator.residuals(bare.values.__getitem__)
     assert found.keys() == plan.residual_variances.keys() == set(plan.workload.closure().margins)
     for r, residual in found.items():
         assert residual == pytest.approx(centre(table.project(r).counts.astype(float)))

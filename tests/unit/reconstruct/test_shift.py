@@ -13,7 +13,7 @@ from scipy import stats
 from tabulary.core import basis
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
-from tabulary.reconstruct.measurement_operators import ContrastMap
+from tabulary.planning.queries import ContrastMap
 from tabulary.reconstruct.shift import (
     contrast_weights,
     integer_shift,

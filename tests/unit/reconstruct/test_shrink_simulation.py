@@ -12,7 +12,6 @@ from tabulary.confidential.tally import Tally
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.reconstruct import reconstruct, shrink_simulation
-from tabulary.reconstruct.residuals import residual_estimates
 from tabulary.reconstruct.shrink import Shrinkage
 from tabulary.reconstruct.shrink_simulation import closed_variances, simulated_shrink_errors, student_quantile
 from tests import populations
@@ -42,7 +41,7 @@ def shrunken(**options):
     measurement = measured(**options)
     plan = measurement.plan
     shrinkage = Shrinkage(plan.domain, plan.workload.margins, plan.residual_variances)
-    return plan, shrinkage, shrinkage.tables(residual_estimates(measurement))
+    return plan, shrinkage, shrinkage.tables(plan.estimator.residuals(measurement.values.__getitem__))
 
 
 def errors_of(found, seconds=60.0, seed=0):
@@ -112,11 +111,11 @@ def test_closed_form_and_simulation_speak_of_the_same_errors():
     table = tb.Table(domain, populations.true_table(population, domain.attributes))
     measurement = measure(Tally.from_table(table, plan.counted), plan, ExactSampler(SeededEntropy(1)))
     shrinkage = Shrinkage(domain, pairs, plan.residual_variances)
-    tables = shrinkage.tables(residual_estimates(measurement))
+    tables = shrinkage.tables(plan.estimator.residuals(measurement.values.__getitem__))
     squares = {m: np.zeros(domain.shape_of(m)) for m in pairs}
     normal = np.random.default_rng(0).standard_normal
     for _ in range(40):
-        error = shrink_simulation._one_error(shrinkage, tables, normal)
+        error = shrink_simulation.one_error(shrinkage, tables, normal)
         for margin, own in squares.items():
             own += error[margin] ** 2 / 40
     for margin, closed in closed_variances(shrinkage, tables, pairs).items():

@@ -11,7 +11,7 @@ from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidTable
 from tabulary.planning.comparison import compare_plans, show_error
-from tabulary.planning.direct import Request
+from tabulary.planning.request import Request
 from tabulary.release import Release, whisker_svg
 from tabulary.release.comparison_bars import comparison_svg
 from tabulary.release.figure import (

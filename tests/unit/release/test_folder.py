@@ -82,7 +82,7 @@ def test_what_appears_at_the_target_meanwhile_is_not_replaced(tmp_path, kind):
             if kind == "full folder":
                 (target / "a.txt").write_text("theirs")
 
-    with pytest.raises(ReleaseExists, match="is already there, and a release is never overwritten"):
+    with pytest.raises(ReleaseExists, match="already exists, and a release is never overwritten"):
         overtaken()
     assert leftovers(tmp_path) == ["out"]
     assert not (target / "a.txt").exists() or (target / "a.txt").read_text() == "theirs"
@@ -102,7 +102,7 @@ def test_what_slips_in_at_the_very_last_moment_is_not_replaced_either(tmp_path, 
 
     monkeypatch.setattr(Path, "rename", too_late)
     with (
-        pytest.raises(ReleaseExists, match="is already there, and a release is never overwritten"),
+        pytest.raises(ReleaseExists, match="already exists, and a release is never overwritten"),
         staged_folder(target) as staged,
     ):
         staged.write("a.txt", b"ours")
@@ -117,7 +117,7 @@ def test_two_releases_cannot_take_the_same_folder(tmp_path):
             other.write_into(staged)
             one.save(tmp_path / "out")
 
-    with pytest.raises(ReleaseExists, match="is already there, and a release is never overwritten"):
+    with pytest.raises(ReleaseExists, match="already exists, and a release is never overwritten"):
         overtaken()
     assert leftovers(tmp_path) == ["out"]
     one.verify()

@@ -100,7 +100,7 @@ def test_attributes_with_the_names_of_columns_and_paths_are_saved_and_loaded(tmp
 def test_a_release_is_never_overwritten(tmp_path):
     release = a_release()
     release.save(tmp_path / "out")
-    with pytest.raises(ReleaseExists, match="is already there, and a release is never overwritten"):
+    with pytest.raises(ReleaseExists, match="already exists, and a release is never overwritten"):
         a_release(seed=2).save(tmp_path / "out")
     release.verify()
 

@@ -56,7 +56,7 @@ def test_a_file_holds_the_same_rows_and_is_not_overwritten(tmp_path, ending):
     rows.write(path)
     read = pd.read_csv(path, dtype=str) if ending == ".csv" else pd.read_parquet(path).astype(str)
     assert read.to_dict("list") == rows.to_pandas().to_dict("list")
-    with pytest.raises(ReleaseExists, match="is already there"):
+    with pytest.raises(ReleaseExists, match="already exists"):
         rows.write(path)
     assert sorted(tmp_path.iterdir()) == [path]
 

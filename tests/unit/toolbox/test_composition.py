@@ -83,7 +83,7 @@ def test_a_group_to_which_nothing_is_promised_is_refused(promise):
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True])
 def test_a_group_has_a_whole_number_of_people(size):
-    with pytest.raises(InvalidPrivacy, match="whole number of people"):
+    with pytest.raises(InvalidPrivacy, match="must be a whole number"):
         group(tb.PureDP(1), size)
 
 

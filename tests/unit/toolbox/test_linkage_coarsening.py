@@ -107,13 +107,13 @@ def test_a_number_without_a_bin_is_refused_without_being_told(value, reason):
 @pytest.mark.parametrize(
     ("options", "error", "reason"),
     [
-        ({}, InvalidArgument, "columns to coarsen are a list of names"),
+        ({}, InvalidArgument, "columns to coarsen must be a list of column names"),
         ({"bins": {"age": [0]}, "prefixes": {"age": 3}}, InvalidArgument, "has bins and a prefix"),
-        ({"prefixes": {"zip": -1}}, InvalidArgument, "the prefix of 'zip' is a number of characters"),
-        ({"prefixes": {"zip": True}}, InvalidArgument, "the prefix of 'zip' is a number of characters"),
+        ({"prefixes": {"zip": -1}}, InvalidArgument, "the prefix of 'zip' must be a number of characters"),
+        ({"prefixes": {"zip": True}}, InvalidArgument, "the prefix of 'zip' must be a number of characters"),
         ({"bins": {"age": []}}, InvalidDomain, "at least one number and rise strictly"),
         ({"bins": {"age": [5, 5]}}, InvalidDomain, "at least one number and rise strictly"),
-        ({"bins": {"zip": [0, 50]}}, InvalidColumn, "'zip' holds no numbers"),
+        ({"bins": {"zip": [0, 50]}}, InvalidColumn, "'zip' has no numbers"),
         ({"bins": {"height": [0, 50]}}, InvalidColumn, "no column 'height'"),
     ],
 )
@@ -125,10 +125,10 @@ def test_a_coarsening_that_cannot_be_is_refused(options, error, reason):
 @pytest.mark.parametrize(
     ("columns", "error", "reason"),
     [
-        ("name", InvalidArgument, "columns to redact are a list of names"),
-        ([], InvalidArgument, "columns to redact are a list of names"),
+        ("name", InvalidArgument, "columns to redact must be a list of column names"),
+        ([], InvalidArgument, "columns to redact must be a list of column names"),
         (["job"], InvalidColumn, "no column 'job' to redact"),
-        (list(PEOPLE), InvalidArgument, "nothing would be left of the records"),
+        (list(PEOPLE), InvalidArgument, "would have no column left"),
     ],
 )
 def test_a_redaction_that_cannot_be_is_refused(columns, error, reason):
@@ -137,5 +137,5 @@ def test_a_redaction_that_cannot_be_is_refused(columns, error, reason):
 
 
 def test_what_is_no_frame_is_refused():
-    with pytest.raises(UnreadableSource, match="not list"):
+    with pytest.raises(UnreadableSource, match="not a list"):
         redact([1, 2], ["age"])

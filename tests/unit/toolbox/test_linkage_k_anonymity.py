@@ -168,7 +168,7 @@ def test_a_k_that_asks_for_nothing_is_refused(k):
 
 @pytest.mark.parametrize("names", [[], "Age", ["Age", "Age"], [3], None])
 def test_quasi_identifiers_that_are_no_list_of_names_are_refused(names):
-    with pytest.raises(InvalidArgument, match="quasi-identifiers are"):
+    with pytest.raises(InvalidArgument, match="quasi-identifiers must"):
         k_anonymity(CLINIC, names, k=2)
 
 
@@ -193,7 +193,7 @@ def test_a_column_that_is_known_cannot_be_sensitive():
 def test_no_records_and_no_table_are_refused():
     with pytest.raises(UnreadableSource, match="no record"):
         k_anonymity(CLINIC.slice(0, 0), KNOWN, k=2)
-    with pytest.raises(UnreadableSource, match="not dict"):
+    with pytest.raises(UnreadableSource, match="not a dict"):
         k_anonymity({"Age": [1]}, ["Age"], k=2)
 
 
@@ -221,9 +221,9 @@ def _findings():
 @pytest.mark.parametrize("found", _findings(), ids=repr)
 def test_every_verdict_says_plainly_that_it_is_no_guarantee(found):
     assert found.verdict.startswith(found.finding)
-    assert "This is no guarantee." in found.verdict
-    assert found.verdict.count("no guarantee") == 1
-    assert "differential privacy" in found.verdict
+    assert "This is not a guarantee." in found.verdict
+    assert found.verdict.count("not a guarantee") == 1
+    assert "Differential privacy" in found.verdict
 
 
 @pytest.mark.parametrize("found", _findings(), ids=repr)

@@ -200,7 +200,7 @@ def test_an_answer_that_nobody_could_give_is_refused():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        *(({"q": q}, r"q must lie from 2\*\*-40 to below 1") for q in (0, 1, -1, "1e-20")),
+        *(({"q": q}, r"q must be from 2\*\*-40 to below 1") for q in (0, 1, -1, "1e-20")),
         ({"q": float("nan")}, "q must be a whole number, .* not nan"),
     ],
 )
@@ -215,7 +215,7 @@ def test_a_truth_probability_that_cannot_be_is_refused(options, reason, levels):
     [
         ({"epsilon": 0}, "epsilon must be positive"),
         ({"epsilon": -1}, "epsilon must be positive"),
-        ({"epsilon": "1e-15"}, "so small that no answer would tell anything"),
+        ({"epsilon": "1e-15"}, "so small that no answer would say anything"),
         ({}, "give either q"),
         ({"q": "1/2", "epsilon": 1}, "give either q"),
     ],
@@ -227,14 +227,14 @@ def test_an_epsilon_that_cannot_be_is_refused(options, reason):
 
 @pytest.mark.parametrize("levels", [[], ["only"], ["a", "a"]])
 def test_a_question_needs_two_different_answers(levels):
-    with pytest.raises(InvalidDomain, match="at least two answers, and no answer is listed twice"):
+    with pytest.raises(InvalidDomain, match="at least two answers, and no answer may be listed twice"):
         RandomizedResponse(levels, q="1/2")
 
 
 @pytest.mark.parametrize(
     ("counts", "reason"),
     [
-        *((counts, "2 levels need as many counts") for counts in ([1], [1, 2, 3])),
+        *((counts, "2 levels need 2 counts") for counts in ([1], [1, 2, 3])),
         *((counts, "counts, whole and not negative") for counts in ([-1, 2], [0.5, 1])),
         ([0, 0], "there is no answer to estimate from"),
     ],

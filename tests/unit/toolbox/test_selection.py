@@ -156,7 +156,7 @@ def test_a_single_candidate_is_chosen_and_nothing_is_lost():
     ("candidates", "utilities", "options", "error", "says"),
     [
         ([], [], {}, InvalidArgument, "no candidate"),
-        ("ab", [1], {}, InvalidArgument, "as many utilities"),
+        ("ab", [1], {}, InvalidArgument, "candidates need"),
         ("ab", [1, 98.7654], {}, InvalidArgument, "whole numbers or fractions"),
         ("ab", [1, float("nan")], {}, InvalidArgument, "whole numbers or fractions"),
         ("ab", [1, True], {}, InvalidArgument, "whole numbers or fractions"),

@@ -127,5 +127,5 @@ def test_a_ledger_without_an_account_is_refused(tmp_path):
 
 
 def test_attributes_that_alone_are_protected_are_refused():
-    with pytest.raises(InvalidPrivacy, match="every one"):
+    with pytest.raises(InvalidPrivacy, match="protect all of them"):
         count([True], privacy=EPSILON, neighbours=tb.Neighbours("replace", sensitive=("diagnosis",)))

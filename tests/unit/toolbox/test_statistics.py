@@ -224,7 +224,7 @@ def test_a_count_of_anything_but_truth_values_is_refused(flags):
 
 
 def test_one_value_has_no_deviation_of_its_own():
-    with pytest.raises(InvalidColumn, match="fewer than two values"):
+    with pytest.raises(InvalidColumn, match="at least two values"):
         standard_deviation([3], Bounds(0, 5), privacy=ONE, neighbours="replace")
 
 
@@ -237,7 +237,9 @@ def test_no_record_and_one_are_neighbours_and_both_are_measured(statistic):
     assert low <= high
 
 
-@pytest.mark.parametrize(("statistic", "says"), [(mean, "no mean"), (standard_deviation, "fewer than two")])
+@pytest.mark.parametrize(
+    ("statistic", "says"), [(mean, "a mean needs"), (standard_deviation, "at least two values")]
+)
 def test_where_the_number_of_records_is_public_a_ratio_of_none_is_refused(statistic, says):
     with pytest.raises(InvalidColumn, match=says):
         statistic([], Bounds(0, 1), privacy=ONE, neighbours="replace")

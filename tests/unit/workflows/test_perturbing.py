@@ -3,6 +3,7 @@ import pyarrow
 import pytest
 
 import tabulary as tb
+from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
 from tabulary.errors import (
     BudgetExceeded,
@@ -46,7 +47,7 @@ def test_a_list_is_paid_for_once(account):
 
 def test_without_enough_budget_nothing_is_counted_or_drawn(account, monkeypatch):
     perturb(TABLE, TABLES, account)
-    monkeypatch.setattr("tabulary.workflows.perturbing._count", pytest.fail)
+    monkeypatch.setattr(Tally, "from_table", pytest.fail)
     monkeypatch.setattr(Tables, "apply", pytest.fail)
     with pytest.raises(BudgetExceeded):
         perturb(TABLE, TABLES, account)
@@ -106,7 +107,7 @@ def test_only_records_tables_lists_and_accounts_will_do(account, tmp_path):
     for data in (None, np.zeros(3)):
         with pytest.raises(InvalidArgument, match="from Records or from a Table"):
             perturb(data, TABLES)
-    with pytest.raises(InvalidArgument, match="not as Plan"):
+    with pytest.raises(InvalidArgument, match="not a Plan"):
         perturb(TABLE, tb.plan(TABLE.domain, "[A]", privacy=tb.PureDP(1)))
     with (
         tb.Ledger.create(tmp_path / "other.sqlite") as ledger,
@@ -145,8 +146,8 @@ def test_weighted_records_are_published_in_their_unit():
     ("weights", "options", "told"),
     [
         (WEIGHTS, {}, "sensitivity=20, unit='0.25'"),
-        (WEIGHTS, {"sensitivity": 20}, "made for others"),
-        (WEIGHTS, {"sensitivity": 5, "unit": "1/4"}, "made for others"),
+        (WEIGHTS, {"sensitivity": 20}, "made for other weights"),
+        (WEIGHTS, {"sensitivity": 5, "unit": "1/4"}, "made for other weights"),
         (None, {"sensitivity": 20, "unit": "1/4"}, "no weights"),
         (None, {"sensitivity": 1, "unit": 1}, "no weights"),
     ],

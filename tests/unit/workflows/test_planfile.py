@@ -104,7 +104,7 @@ def test_weights_name_margins_by_their_attributes(read):
     [
         ("[data]", "[data]\nformat = 3", "unknown key 'format'"),
         ("[data]", '[data]\ntable = "people"', "Leave `table` out"),
-        ("[data]", '[data]\nengine = "spark"', "not 'spark'"),
+        ("[data]", '[data]\nengine = "spark"', "not by 'spark'"),
         ("[data]", "[data]\nengine = 3", "engine has the wrong type"),
         ('source = "people.csv"', 'source = "postgresql://db/census"', "needs the name of a `table`"),
         (

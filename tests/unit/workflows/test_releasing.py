@@ -88,7 +88,7 @@ def test_weighted_records_are_not_released_by_a_plan_and_cost_nothing(ledger, mo
 
 def test_an_output_that_is_taken_is_found_before_the_data_are_opened(ledger, tmp_path):
     (tmp_path / "out").mkdir()
-    with pytest.raises(ReleaseExists, match="is already there, and a release is never overwritten"):
+    with pytest.raises(ReleaseExists, match="already exists, and a release is never overwritten"):
         release_to_folder(pytest.fail, PLAN, tmp_path / "out", ledger.account("rochdale"))
     assert ledger.account("rochdale").spent() is None
 
@@ -138,7 +138,7 @@ def test_data_of_another_domain_are_refused():
 
 
 def test_what_is_not_a_plan_or_an_account_is_refused(ledger):
-    with pytest.raises(InvalidArgument, match=r"follows a plan made by tb\.plan, not a str"):
+    with pytest.raises(InvalidArgument, match=r"needs a plan from tb\.plan, not a str"):
         tb.release(TABLE, "[AB]")
     with pytest.raises(LedgerError, match="name the account"):
         tb.release(TABLE, PLAN, ledger=ledger)

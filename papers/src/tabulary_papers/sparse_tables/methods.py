@@ -33,12 +33,10 @@ from tabulary.errors import NotCertified
 from tabulary.infer import FittedModel, loglinear
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
-from tabulary.planning import Measurement, Plan, plan
+from tabulary.planning import MarginMap, Measurement, Plan, ResidualMap, plan
 from tabulary.reconstruct import (
     FullTable,
-    MarginMap,
     ProgramSolution,
-    ResidualMap,
     linear_estimates,
     measured_vector,
     reconstruct,

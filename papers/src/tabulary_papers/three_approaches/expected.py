@@ -12,7 +12,7 @@ from tabulary import ApproxDP, PureDP, Workload
 from tabulary.core import Margin, Privacy, gaussian_delta, gaussian_rho
 from tabulary.errors import TooManyCells
 from tabulary.noise import DiscreteLaplace, IntegerNoise, chernoff_reach
-from tabulary.planning import CellErrors, Plan, ResidualNoise, plan
+from tabulary.planning import CellErrors, Plan, ResidualNoise, Residuals, plan
 from tabulary.studies import Lab, Row, Sheets, Value
 from tabulary_papers.yes_no import yes_no_domain
 
@@ -59,7 +59,7 @@ def _errors(made: Plan) -> tuple[float, float]:
     """Return the standard error of a cell and the expected L1 error of a table, on average over the tables."""
     first = made.workload.margins[0]
     cells = made.domain.cells(first)
-    if made.query != "residuals":
+    if made.query is not Residuals:
         law = made.error_of(first)
         if not isinstance(law, CellErrors):
             raise TypeError(f"draws of one weight are summed here, not {type(law).__name__}")
@@ -76,7 +76,9 @@ def _laws(made: Plan) -> Iterator[frozenset[Drawn]]:
     # A part tells nothing of a table without the attributes it is centred on, and there are thousands of both.
     centred: dict[Margin, list[tuple[Margin, Margin, IntegerNoise]]] = {}
     for part in made.measured:
-        centred.setdefault(part.centred, []).append((part.margin, part.centred, part.noise))
+        assert isinstance(part.query, Residuals)
+        own = part.query.centred
+        centred.setdefault(own, []).append((part.margin, own, part.noise))
     for margin in made.workload:
         subsets = (s for order in range(len(margin) + 1) for s in combinations(margin, order))
         parts = [part for s in subsets for part in centred.get(s, ())]

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.release import PublicKey
 from tabulary.release.pages import page_template
 
@@ -100,6 +100,6 @@ async def static(request: Request) -> Response:
             return Response(
                 asset.content, headers={"Cache-Control": _KEPT_FOR_GOOD}, media_type=asset.media_type
             )
-    raise Problem(
+    raise HTTPProblem(
         404, "not-found", "There is no such file. A page that is loaded again names those that are."
     )

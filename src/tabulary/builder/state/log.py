@@ -40,7 +40,7 @@ class Action(StrEnum):
     version_opened = "version opened"
     service_started = "service started"
     start_refused = "start refused"
-    made_anew = "kept file made anew"
+    artifact_remade = "artifact made again"
     signed_in = "signed in"
     signed_out = "signed out"
     sign_in_failed = "sign-in failed"

@@ -1,4 +1,4 @@
-"""What counts records, wherever they lie: the port, and one module an engine."""
+"""The engines that count records in any place: the port, and one module per engine."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,16 +15,17 @@ Counts = dict[Margin, NDArray[np.int64]]
 
 
 class Engine(Protocol):
-    """The records of one source, as something that can be counted. Confidential.
+    """The records of one source, which the engine can count. Confidential.
 
-    Two engines over the same data give the same counts: values are recoded, unknown ones treated and impossible ones
-    refused as `coding` and `admission` say. Every error is one of ours, and holds neither a value nor a count nor a
-    credential: another system's own error may quote a record, so it is never passed on, not even as a cause.
+    Two engines over the same data give the same counts: `coding` and `validation` say how values are recoded, how
+    unknown values are treated and which records are refused. Every error is one of ours and contains no value, no
+    count and no credential: the error of another system may quote a record, so it is never passed on, not even as a
+    cause.
     """
 
     @property
     def name(self) -> str:
-        """What a release calls it: public."""
+        """The engine's name in a release: public."""
         ...
 
     @property
@@ -34,7 +35,7 @@ class Engine(Protocol):
 
     @property
     def weights(self) -> Weights | None:
-        """The survey weights; None where every record counts one."""
+        """The survey weights; None if every record counts one."""
         ...
 
     @property
@@ -43,17 +44,17 @@ class Engine(Protocol):
         ...
 
     def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:
-        """Return the exact counts of each margin, or the exact sums of the weights in units: all of them, or none.
+        """Return the exact counts of each margin, or the exact sums of the weights in units: all margins or none.
 
-        All margins are counted on the same records, even if the source changes meanwhile. `progress` is called from
-        the caller's own thread; it counts hundredths, since a log of it must not hold the number of records.
+        All margins are counted on the same records, even if the source changes in the meantime. `progress` is
+        called from the caller's thread, in hundredths, because a log must not show the number of records.
         """
         ...
 
     def fingerprint(self, key: bytes) -> str:
-        """Return 32 digits that name these records under a secret key; refuse where the engine cannot know them all."""
+        """Return 32 digits that identify these records under a secret key, or refuse."""
         ...
 
     def close(self) -> None:
-        """Let go of the records, or of the connection to them."""
+        """Release the records, or the connection to them."""
         ...

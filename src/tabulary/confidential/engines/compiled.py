@@ -1,4 +1,4 @@
-"""The engine that is always there: encoded records, in memory or a file without a name, counted by compiled code."""
+"""The engine that is always available: encoded records, in memory or in an unnamed file, counted in compiled code."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,19 +33,19 @@ class CompiledEngine:
         self.weights = weights
         recodings = resolve_all(domain, codings)
         self.drops = dropping(codings)
-        self._store = encode(reader, domain, recodings, weights, memory_bytes=memory_bytes)
+        self.store = encode(reader, domain, recodings, weights, memory_bytes=memory_bytes)
 
     def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:
         """Return the exact counts of each margin, or the exact sums of the weights; see `Engine.count`."""
-        # Loading the compiler takes longer than starting Python, and a plan never counts.
+        # Loading the compiler takes longer than starting Python, and planning never counts.
         from tabulary.confidential.counting import count
 
-        return count(self._store, self.domain, margins, progress=progress)
+        return count(self.store, self.domain, margins, progress=progress)
 
     def fingerprint(self, key: bytes) -> str:
-        """Return 32 digits that name these records under a secret key (`confidential.fingerprint`)."""
-        return fingerprint(self._store, self.domain, self.weights, key)
+        """Return 32 digits that identify these records under a secret key (`confidential.fingerprint`)."""
+        return fingerprint(self.store, self.domain, self.weights, key)
 
     def close(self) -> None:
         """Forget the records, in memory and on disk."""
-        self._store.close()
+        self.store.close()

@@ -21,36 +21,36 @@ _BATCH_ROWS = 1 << 17
 _MEMORY = "1GB"
 _MAX_THREADS = 4
 
-# What DuckDB's text is searched for, and what may be said instead of it: its own text quotes the line.
+# Signs in DuckDB's text, and our own words instead: DuckDB's text quotes the line.
 _CSV_REASONS = {
     "Expected Number of Columns": "a row has more or fewer fields than the header",
-    "unterminated quote": "a quote is not closed, or text stands beside a quoted field",
-    "invalid state": "its quoting or its line ends are not those of one CSV dialect",
+    "unterminated quote": "a quote is not closed, or there is text next to a quoted field",
+    "invalid state": "its quotes or its line ends do not follow one CSV dialect",
     "unicode": "it is not UTF-8 text",
     "Maximum line size": "a row is longer than two million bytes",
-    "GZIP": "it is not a whole gzip file",
+    "GZIP": "it is not a complete gzip file",
 }
 
-_OTHER_NAME = "; a column of another name is given with Coding(column=...), that of weights with Weights(...)"
+_OTHER_NAME = "; give a column with another name by Coding(column=...), a column of weights by Weights(...)"
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One relation to read: its SQL, the names of its columns in order, and how it is called in an error."""
+    """One relation to read: its SQL, the names of its columns in order, and its name in an error."""
 
     relation: str
     names: tuple[object, ...]
     called: str
     data: Any = None
-    """Arrow data that the SQL knows by the name of `source`."""
+    """Arrow data; the SQL calls it `source`."""
 
 
 class DuckDBReader:
-    """Records in parts, each of which has the wanted columns, read one after the other.
+    """Records in parts; each part has the wanted columns, and the parts are read one after the other.
 
-    In memory, without network, extensions or temporary files; it can open the named files and no others.
+    In memory, without network, extensions or temporary files; it can open only the named files.
     """
 
     def __init__(self, parts: Sequence[Callable[[], Part]], allowed: Sequence[Path] = ()) -> None:
@@ -75,7 +75,8 @@ class DuckDBReader:
             data = pyarrow.Table.from_batches([data])
         if not isinstance(data, pyarrow.Table | pyarrow.RecordBatchReader):
             raise UnreadableSource(
-                f"Arrow data is a Table, a RecordBatch or a RecordBatchReader, not {type(data).__name__}."
+                "Arrow data must be a Table, a RecordBatch or a RecordBatchReader, not a "
+                f"{type(data).__name__}."
             )
         return cls([lambda: Part("source", tuple(data.schema.names), called, data)])
 
@@ -89,9 +90,10 @@ class DuckDBReader:
             connection.close()
 
     def columns(self, texts: Sequence[str], amounts: Sequence[str] = ()) -> "pyarrow.Table":
-        """Return whole columns in the order of the source, for a source that is a table already or fits into memory.
+        """Return whole columns in the order of the source, for a source that is a table or fits in memory.
 
-        `texts` are read as levels are, `amounts` as doubles; null is what is missing, and what is no finite number.
+        `texts` are read like levels, `amounts` as doubles; a missing value, or one that is not a finite number, is
+        null.
         """
         import pyarrow
 
@@ -106,21 +108,21 @@ class DuckDBReader:
 def check_columns(
     names: Sequence[object], wanted: Iterable[str], called: str, *, remedy: str = _OTHER_NAME
 ) -> None:
-    """Refuse a source in which a wanted column is missing or stands twice.
+    """Refuse a source that lacks a wanted column or has it twice.
 
-    The names that the source does have are not told: without a header line they would be a record.
+    The error does not list the names that the source has: without a header line they would be a record.
     """
     wanted = list(dict.fromkeys(wanted))
     missing = [column for column in wanted if column not in names]
     if missing:
         raise InvalidColumn(
-            f"{called} has no column {listed(missing)}. Nothing was counted. The name must be spelled exactly "
-            f"so{remedy}."
+            f"{called} has no column {listed(missing)}. Nothing was counted. The spelling must be exactly "
+            f"the same{remedy}."
         )
     doubled = [column for column in wanted if list(names).count(column) > 1]
     if doubled:
         raise InvalidColumn(
-            f"{called} has more than one column {listed(doubled)}, so it is not clear which is meant. "
+            f"{called} has more than one column {listed(doubled)}, so it is unclear which one to read. "
             "Nothing was counted. Rename one of them."
         )
 
@@ -130,16 +132,16 @@ def _read(
 ) -> Iterator[Batch]:
     wanted = [recoding.column for recoding in recodings] + ([] if weights is None else [weights])
     check_columns(part.names, wanted, part.called)
-    # Columns go by their place: DuckDB takes "Sex" and "sex" for one name, and renames the second in silence.
+    # Columns are used by position: DuckDB treats "Sex" and "sex" as one name and silently renames the second.
     relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
     columns = [f"c{part.names.index(column)}" for column in wanted]
     kinds = guarded(lambda: _types(connection, part, relation, columns), part.called)
-    # Not strict, here and below: the weights come last, after every recoding.
+    # Not strict, here and below: the weights come last, after all recodings.
     for recoding, kind in zip(recodings, kinds, strict=False):
         if not is_readable(kind):
             raise InvalidColumn(
-                f"column {recoding.column!r} of {part.called} has the type {kind}, whose values have no text "
-                "that could be a level. Nothing was counted."
+                f"column {recoding.column!r} of {part.called} has the type {kind}, whose values have no "
+                "text that can be a level. Nothing was counted."
             )
     ways = [
         recoded(recoding, column, kind, f"levels_{number}_{place}")
@@ -168,7 +170,7 @@ def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequenc
             way = Recoded(text_of(column, kind), None) if is_readable(kind) else None
         if way is None:
             raise InvalidColumn(
-                f"column {name!r} of {part.called} has a type whose values are no "
+                f"column {name!r} of {part.called} has a type whose values are not "
                 f"{'levels' if place < len(texts) else 'numbers'}. Nothing was counted."
             )
         chosen.append(f"{way.expression} AS k{place}")
@@ -180,10 +182,10 @@ def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequenc
 def _weights(name: str, column: str, kind: str, called: str) -> Recoded:
     way = numbers(column, kind)
     if way is None:
-        # The type is not told: that of a dictionary names its values.
+        # The type is not shown: a dictionary type names its values.
         raise InvalidColumn(
-            f"column {name!r} of {called} has a type whose values are no numbers, so they cannot be weights. "
-            "Nothing was counted. Name a column of numbers."
+            f"column {name!r} of {called} has a type whose values are not numbers, so they cannot be "
+            "weights. Nothing was counted. Name a column of numbers."
         )
     return way
 
@@ -240,7 +242,7 @@ def _parquet(path: Path) -> Part:
 def connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:
     """Return a connection to a DuckDB in memory, without network, extensions or temporary files.
 
-    It can open the allowed files and no others, and nobody can change that afterwards.
+    It can open only the allowed files, and nobody can change that afterwards.
     """
     import duckdb
 
@@ -263,16 +265,16 @@ def connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:
 
 
 def guarded(action: Callable[[], _T], called: str) -> _T:
-    """Return what the action returns; if it fails, raise an error that has forgotten the other one's text."""
+    """Return what the action returns; if it fails, raise our own error without the original text."""
     reason = ""
     try:
         return action()
     except (TabularyError, MemoryError):
         raise
     except Exception as problem:
-        # Any library on the way may quote a value: only the kind of trouble is kept.
+        # Any library may quote a value: only the kind of problem is kept.
         text = str(problem)
         reason = next((said for sign, said in _CSV_REASONS.items() if sign in text), "")
     said = f": {reason}" if reason else ", or is damaged"
-    # Raised out here, so that the other error is not even its context.
+    # Raised here, outside the handler, so that the original error is not even its context.
     raise UnreadableSource(f"{called} cannot be read{said}. Nothing was counted.")

@@ -1,4 +1,4 @@
-"""Which files a path means, and what a CSV file's header says."""
+"""Which files a path means, and what the header of a CSV file says."""
 
 import csv
 import glob
@@ -15,7 +15,7 @@ _SUFFIXES = {".csv": CSV, ".csv.gz": CSV, ".parquet": PARQUET}
 
 
 def format_of(path: Path) -> str | None:
-    """Return the format that a file's name ends in, or None.
+    """Return the format of a file by the end of its name, or None.
 
     >>> format_of(Path("people.CSV.gz")), format_of(Path("people.xlsx"))
     ('CSV', None)
@@ -27,17 +27,18 @@ def format_of(path: Path) -> str | None:
 def find_files(path: str | Path, wanted: str | None = None) -> tuple[str, tuple[Path, ...]]:
     """Return the format and the files that a path means: a file, a folder of files, or a glob.
 
-    The format is `wanted`, or else what the names say. A folder must hold files of one format and nothing
-    else, since a part that is silently left out is worse than an error; names that begin with "." or "_" are
-    what tools leave beside the data and are passed over. No network: an address is for `Records.from_database`.
+    The format is `wanted`, or otherwise what the names say. A folder must contain only files of one format, because
+    leaving out a part silently is worse than an error. Names that begin with "." or "_" are skipped: tools leave
+    such files next to the data. No network: an address is for `Records.from_database`.
     """
     text = str(path)
-    # The address itself is not repeated: it may hold a password.
+    # The address is not repeated: it may contain a password.
     if (scheme := scheme_of(text)) is not None:
         raise UnreadableSource(
-            f"what begins with {scheme}: is an address, and files are read from this machine only. Nothing was read. "
-            "Records in a database or on a Spark cluster are opened with Records.from_database(url, table, ...), or by "
-            "`source` and `table` in [data] of a plan file; fetch files that lie elsewhere."
+            f"a path that begins with {scheme}: is an address, but files are read from this machine only. "
+            "Nothing was read. Open records in a database or on a Spark cluster with "
+            "Records.from_database(url, table, ...), or with `source` and `table` in [data] of a plan "
+            "file; download files from other machines first."
         )
     place = Path(text).expanduser()
     if place.is_dir():
@@ -57,13 +58,13 @@ def find_files(path: str | Path, wanted: str | None = None) -> tuple[str, tuple[
     for file in files:
         if None in formats and format_of(file) is None:
             raise UnreadableSource(
-                f"the file {file.name!r} is not of a known format: its name must end in "
-                f"{', '.join(_SUFFIXES)}. Nothing was read."
+                f"the file {file.name!r} has no known format: its name must end in {', '.join(_SUFFIXES)}. "
+                "Nothing was read."
             )
     if len(formats) > 1 or (wanted and formats != {wanted}):
         raise UnreadableSource(
-            f"{text!r} holds files that are not all {wanted or 'of one format'}. "
-            "Name those to read, with a glob."
+            f"{text!r} contains files that are not all {wanted or 'of one format'}. Nothing was read. Name "
+            "the files to read with a glob."
         )
     (kind,) = formats
     assert kind is not None
@@ -77,8 +78,8 @@ def _in_folder(folder: Path) -> list[Path]:
     for entry in entries:
         if not entry.is_file():
             raise UnreadableSource(
-                f"the folder {str(folder)!r} holds {entry.name!r}, which is not a file. To read "
-                "folders within folders, use a glob such as 'people/**/*.parquet'."
+                f"the folder {str(folder)!r} contains {entry.name!r}, which is not a file. To read folders "
+                "within folders, use a glob such as 'people/**/*.parquet'."
             )
     return entries
 
@@ -91,14 +92,15 @@ def is_compressed(path: Path) -> bool:
 def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
     """Return the names in the first line of a CSV file."""
     names: list[str] | None = None
-    problem = f"the CSV file {path.name!r} is empty: it does not even have a header."
+    problem = f"the CSV file {path.name!r} is empty: it has no header."
     try:
         opened = gzip.open if is_compressed(path) else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
             names = next(csv.reader(lines, delimiter=delimiter, strict=True), None)
     except (OSError, EOFError, UnicodeError, csv.Error):
         problem = f"the CSV file {path.name!r} cannot be read: it must be UTF-8 text with a header line."
-    # Raised out here, so that the error does not carry the other one, whose text may quote the file.
+    # Raised here, outside the handler, so that the error does not carry the original one, whose text may quote the
+    # file.
     if names is None:
         raise UnreadableSource(problem)
     return tuple(names)

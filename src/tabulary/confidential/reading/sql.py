@@ -26,12 +26,12 @@ _INTEGERS = frozenset(
 _FLOATS = frozenset(("FLOAT", "DOUBLE"))
 _TEXTS = ("VARCHAR", "ENUM", "UUID", "DATE", "TIMESTAMP")
 
-# No spaces, no underscores, no "inf", which a cast alone would let through. No more digits than these, so that every
-# database can look at such a number before it takes it for a double.
+# No spaces, no underscores and no "inf", which a cast alone would accept. No more digits than these, so that every
+# database can check such a number before it casts it to a double.
 NUMBER = r"^[+-]?([0-9]{1,100}(\.[0-9]{0,100})?|\.[0-9]{1,100})([eE][+-]?0*[0-9]{1,3})?"
-"""What a number looks like at the beginning of a text: it is one if there is nothing else in it."""
+"""The form of a number at the start of a text: the text is a number if nothing else follows."""
 
-# Up to here a chain of comparisons is faster than a dictionary.
+# Up to this number of texts a chain of comparisons is faster than a dictionary.
 _FEW_TEXTS = 16
 
 # The widest range of integer levels that is read by subtraction and a lookup table.
@@ -40,9 +40,10 @@ _MAX_SPAN = 1 << 16
 
 @dataclass(frozen=True)
 class Recoded:
-    """An expression that gives a column's raw numbers, never null, and the level code of each raw number.
+    """An expression for a column's raw numbers, never null, and the level code of each raw number.
 
-    Without codes it is the column's own numbers that are wanted, as doubles; what is no finite one is null.
+    Without codes the expression gives the column's own numbers as doubles; anything that is not a finite number is
+    null.
     """
 
     expression: str
@@ -63,7 +64,7 @@ def quoted(text: str) -> str:
 def is_readable(kind: str) -> bool:
     """Return whether a column of this DuckDB type has a text that can be a level.
 
-    A time with a zone has none: its text is another one for every reader.
+    A time with a zone has none: its text differs between readers.
 
     >>> [is_readable(kind) for kind in ("DECIMAL(9,2)", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "VARCHAR[]")]
     [True, True, False, False]
@@ -74,7 +75,7 @@ def is_readable(kind: str) -> bool:
 
 
 def numbers(column: str, kind: str) -> Recoded | None:
-    """Return how the numbers of a column of DuckDB type `kind` are read; None if that type holds none.
+    """Return how to read the numbers of a column of DuckDB type `kind`; None if that type has no numbers.
 
     Texts may be numbers, as they are in every CSV file; dates, booleans and lists are not.
     """
@@ -89,10 +90,10 @@ def numbers(column: str, kind: str) -> Recoded | None:
 
 
 def recoded(recoding: Recoding, column: str, kind: str, dictionary: str) -> Recoded:
-    """Return how a column of DuckDB type `kind` is recoded.
+    """Return how to recode a column of DuckDB type `kind`.
 
-    Numbers are compared by value and text by its characters. The raw number is the place among the recoding's
-    texts or bins, or the distance from the least integer level; one more is any other value.
+    Numbers are compared by value and text by its characters. The raw number is the position among the recoding's
+    texts or bins, or the distance from the smallest integer level; one more means any other value.
     """
     if recoding.edges:
         return _bins(recoding, _number(column, kind))
@@ -137,7 +138,7 @@ def _bins(recoding: Recoding, number: str) -> Recoded:
 
 
 def text_of(column: str, kind: str) -> str:
-    """Return the column as the text that a level is known by: 1 for 1.0 and for 1.00, null where nothing stands."""
+    """Return the column as the text of a level: 1 for 1.0 and for 1.00, null for a missing value."""
     if kind == "VARCHAR":
         return column
     if kind in _FLOATS:
@@ -175,6 +176,6 @@ def _sql_type(largest: int) -> str:
 
 
 def is_integer(text: str) -> bool:
-    """Return whether a text is how a whole number is shown, of no more digits than any type has."""
+    """Return whether a text is the text of a whole number, with no more digits than any type has."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 39 and str(int(text)) == text

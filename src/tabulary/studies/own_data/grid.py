@@ -11,7 +11,8 @@ from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidArgument, listed
 from tabulary.planning import Plan, plan
-from tabulary.planning.comparison import MECHANISMS, SHRUNK, Comparison, Refusal
+from tabulary.planning.comparison import Comparison, Refusal, candidate_names, shrunk_name
+from tabulary.planning.planners import RESIDUAL
 from tabulary.workflows import PlanFile
 
 FACTORS = tuple(Fraction(2) ** power for power in range(-3, 4))
@@ -151,7 +152,7 @@ def series_of(
     rows = sorted(compared.best(), key=lambda row: row is not compared.chosen)
     found = {row.name: row for row in rows}
     refused = {refusal.name: refusal for refusal in compared.refusals}
-    names = [SHRUNK if name == _SHORT else name for name in dict.fromkeys(mechanisms)]
+    names = [shrunk_name(RESIDUAL.name) if name == _SHORT else name for name in dict.fromkeys(mechanisms)]
     for name in names:
         if name in refused:
             raise InvalidArgument(
@@ -159,11 +160,11 @@ def series_of(
                 f"are {listed(found)}."
             )
         if name not in found:
-            known = [*MECHANISMS, SHRUNK]
+            known = candidate_names()
             why = "is not compared for this plan" if name in known else "is not known"
             raise InvalidArgument(
                 f"mechanism {name!r} {why}. Nothing was done. Choose among {listed(found)}; "
-                f"{_SHORT!r} stands for {SHRUNK!r}."
+                f"{_SHORT!r} stands for {shrunk_name(RESIDUAL.name)!r}."
             )
     own = planned.plan
     made = []

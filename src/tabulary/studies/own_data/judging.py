@@ -21,7 +21,6 @@ from tabulary.errors import NotCertified
 from tabulary.infer import LogLinearModel, cramers_v, independence, loglinear
 from tabulary.infer.fitted_model import shares
 from tabulary.planning import CellErrors, ErrorLaw, Plan
-from tabulary.planning.allocation import margin_variance
 from tabulary.release import ReleasedTable
 from tabulary.studies.own_data.counting import Counts, summed
 from tabulary.studies.own_data.measures import Measures, holder, needed
@@ -188,17 +187,18 @@ class Judge:
         source = holder(margin, self.plan.workload)
         assert source is not None
         law = self.plan.error_of(source)
-        if source == margin or not isinstance(law, CellErrors) or self.plan.query != "counts":
-            # Contrasts and residuals make tables that agree: the sums of one are the table on fewer attributes.
+        if source == margin or not isinstance(law, CellErrors) or self.plan.estimator.agree:
+            # Of tables that agree, the sums of one are the table on fewer attributes.
             return law if source == margin else self.plan.error_of(margin)
         return CellErrors(law.noise, sum_onto(law.terms, source, margin))
 
     def _expected(self, margin: Margin) -> float | None:
         if self.plan.reconstruct == "shrink":
             return self._modelled.get(margin)
-        if self.plan.query == "residuals":
-            return math.sqrt(margin_variance(self.plan.domain, self.plan.residual_variances, margin))
-        squares = float((self._law(margin).standard_errors ** 2).sum())
+        if self.plan.estimator.agree:
+            squares, _ = self.plan.estimator.squared_error(margin)
+        else:
+            squares = float((self._law(margin).standard_errors ** 2).sum())
         return math.sqrt(squares / max(self._cells(margin), 1))
 
     @cached_property

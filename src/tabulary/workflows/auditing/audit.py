@@ -22,10 +22,10 @@ from tabulary.core.privacy import (
 )
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidArgument
-from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, Sampler, SystemEntropy
+from tabulary.noise import Entropy, ExactSampler, Sampler, SystemEntropy
 from tabulary.planning import Plan
 from tabulary.workflows.auditing.cost import CostCheck, change_between, check_cost, laws_of
-from tabulary.workflows.auditing.curve import LossLaw, Moved, narrowed, privacy_curve, statistic_law
+from tabulary.workflows.auditing.curve import LossLaw, Moved, privacy_curve, statistic_law
 from tabulary.workflows.auditing.evidence import (
     SABOTAGED,
     Evidence,
@@ -250,7 +250,7 @@ class _Trial:
 
         @lru_cache
         def curve(factor: Fraction) -> LossLaw:
-            return privacy_curve([Moved(narrowed(m.law, factor), m.size, m.numbers) for m in self.moved])
+            return privacy_curve([Moved(m.law.narrowed(factor), m.size, m.numbers) for m in self.moved])
 
         def gathered(drawing: Sampler, what: str) -> Evidence:
             return gather(
@@ -280,7 +280,7 @@ def _planned(plan: Plan, cost: CostCheck, error: float) -> _Trial:
     sizes = Counter(zip(group[change > 0].tolist(), change[change > 0].tolist(), strict=True))
     if not sizes:
         raise InvalidArgument("no two records differ in what the plan measures: there is nothing to audit.")
-    alone = [Moved(narrowed(laws[i], Fraction(1)), size, count) for (i, size), count in sizes.items()]
+    alone = [Moved(laws[i], size, count) for (i, size), count in sizes.items()]
     apart = math.sqrt(sum(m.numbers * m.size**2 / m.law.variance for m in alone))
     furthest = max(1, _FURTHEST // max(m.size for m in alone))
     trials = []
@@ -294,8 +294,8 @@ def _planned(plan: Plan, cost: CostCheck, error: float) -> _Trial:
 def _thresholds(moved: Sequence[Moved]) -> tuple[float, ...]:
     """Return the losses at which events are looked at: from none to what one draw in a hundred shows, if any can."""
     top = privacy_curve(moved).quantile(0.99)
-    if all(isinstance(m.law, DiscreteLaplace) for m in moved):
-        # The largest loss of Laplace noise is one that many draws have: the event is to hold them.
+    if all(m.pure for m in moved):
+        # The largest loss of pure ε is one that many draws have: the event is to hold them.
         top = min(top, sum(m.numbers * m.spread for m in moved))
     return tuple(float(t) for t in np.linspace(0, top * (1 - 1e-6), _EVENTS))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.privacy import PureDP, implies
 from tabulary.core.progress import Progress
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Entropy, IntegerNoise, RoundedGaussian
+from tabulary.noise import Entropy, IntegerNoise
 from tabulary.planning import Plan
 from tabulary.workflows.auditing.records import (
     Record,
@@ -113,16 +113,6 @@ def check_cost(plan: Plan, entropy: Entropy, progress: Progress | None = None) -
     )
 
 
-def weight_of(noise: IntegerNoise) -> Fraction:
-    """Return what one unit of change costs behind this noise: 1/scale, or 1/(2σ²) a squared unit."""
-    match noise:
-        case DiscreteLaplace(scale=scale):
-            return 1 / scale
-        case DiscreteGaussian(variance_parameter=square) | RoundedGaussian(variance_parameter=square):
-            return 1 / (2 * square)
-    raise TypeError(f"no law of a plan: {noise!r}")
-
-
 def change_between(plan: Plan, pair: Pair) -> NDArray[np.int64]:
     """Return by how much the first record of a pair moves every noisy number away from the second."""
     here, there = pair
@@ -150,7 +140,9 @@ class _Search:
         self.order = np.argsort(group, kind="stable")
         # A law whose parts hold no number, as on an attribute of one level, is not among them.
         held, self.starts = np.unique(group[self.order], return_index=True)
-        self.weights = [weight_of(laws[i]) * plan.neighbours.records**self.power for i in held]
+        self.weights = [
+            laws[i].unit_cost(type(plan.loss)) * plan.neighbours.records**self.power for i in held
+        ]
         self.approximate = np.array([float(w) for w in self.weights])
         self.largest = Fraction(0)
         self.worst: Pair = (records[0], None)

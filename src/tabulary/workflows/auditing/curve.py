@@ -2,7 +2,7 @@ r"""How well two inputs can be told apart, from the laws of the noise alone.
 
 Two inputs move some numbers, each by a known size c. An observer of the noisy numbers computes the logarithm L of how
 much likelier they are on one input than on the other. With noise k on that input, a number adds to L
-(\|k + c\| - \|k\|)/b for Laplace noise and (2kc + c²)/(2σ²) for Gaussian noise. L is a sum over independent numbers, so
+the loss log P(k) - log P(k + c) of its law. L is a sum over independent numbers, so
 its law is a convolution, and δ(t) = E (1 - e^{t - L})⁺ is the exact privacy curve of the two inputs: no event is
 likelier than e^t times its probability on the other input plus δ(t).
 
@@ -17,65 +17,37 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
 from tabulary.core.arrays import Floats
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, RoundedGaussian
+from tabulary.core.privacy import PureDP
+from tabulary.errors import InvalidNoise
+from tabulary.noise import IntegerNoise
 
 _POINTS = 1 << 16
 # Tails of this mass lie outside the grid; it is added to every δ.
 _TAIL = 1e-12
 _SLACK = 1e-9
-_LARGEST = float(1 << 62)
-
-Law = DiscreteLaplace | DiscreteGaussian | RoundedGaussian
 
 
 @dataclass(frozen=True)
 class Moved:
     """So many numbers with noise of one law that two inputs move by the same size."""
 
-    law: Law
+    law: IntegerNoise
     size: int
     numbers: int
 
     @property
+    def pure(self) -> bool:
+        """Whether the loss of a number is bounded: its noise earns pure ε."""
+        return PureDP in self.law.unit_costs
+
+    @property
     def spread(self) -> float:
-        """Return the size in units of the noise: c/b, or c/σ."""
-        if isinstance(self.law, DiscreteLaplace):
-            return self.size / float(self.law.scale)
-        return self.size / math.sqrt(self.law.variance_parameter)
-
-    def loss(self, noise: ArrayLike) -> Floats:
-        """Return what a number adds to L where its noise is `noise` on the likelier input."""
-        k = np.asarray(noise, dtype=np.float64)
-        if isinstance(self.law, DiscreteLaplace):
-            return np.asarray((np.abs(k + self.size) - np.abs(k)) / float(self.law.scale))
-        return np.asarray((2 * k + self.size) * self.size / (2 * float(self.law.variance_parameter)))
-
-    def last(self, losses: Floats) -> Floats:
-        """Return the largest real noise whose loss is not above each of `losses`, infinite where there is none."""
-        if isinstance(self.law, DiscreteLaplace):
-            inner = (losses * float(self.law.scale) - self.size) / 2
-            return np.where(
-                losses >= self.spread, np.inf, np.where(losses < -self.spread, -np.inf, np.minimum(inner, 0))
-            )
-        return np.asarray(losses * float(self.law.variance_parameter) / self.size - self.size / 2)
-
-
-def narrowed(law: IntegerNoise, factor: Fraction) -> Law:
-    """Return the law with its scale times `factor`.
-
-    >>> narrowed(DiscreteGaussian(100), Fraction(7, 10))
-    DiscreteGaussian(variance_parameter=Fraction(49, 1))
-    """
-    match law:
-        case DiscreteLaplace(scale=scale):
-            return DiscreteLaplace(scale * factor)
-        case DiscreteGaussian(variance_parameter=square) | RoundedGaussian(variance_parameter=square):
-            return type(law)(square * factor**2)
-    raise TypeError(f"no law of a plan: {law!r}")
+        """The size in units of the noise: c·ε, the largest loss, for pure ε and c·√(2ρ) for ρ."""
+        for currency, cost in self.law.unit_costs.items():
+            return self.size * (float(cost) if currency is PureDP else math.sqrt(2 * cost))
+        raise InvalidNoise(f"{self.law.words} earns no loss that could be audited. Nothing was drawn.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +79,7 @@ class LossLaw:
 def privacy_curve(moved: Sequence[Moved]) -> LossLaw:
     """Return the law of L if every number has the noise that its law says: its δ is the exact curve, rounded up.
 
+    >>> from tabulary.noise import DiscreteLaplace
     >>> law = privacy_curve([Moved(DiscreteLaplace(Fraction(1, 2)), 1, 1)])
     >>> law.delta(2.0) < 1e-6, round(law.delta(0.0), 4), round(math.tanh(1), 4)
     (True, 0.7616, 0.7616)
@@ -114,17 +87,14 @@ def privacy_curve(moved: Sequence[Moved]) -> LossLaw:
     grid = _grid(moved)
 
     def masses(each: Moved) -> Floats:
-        here, there = (_probability(each, each.last(grid), shift) for shift in (0, each.size))
+        last = each.law.largest_noise(grid, each.size)
+        if last is None:
+            return _listed_masses(each, grid)
+        here, there = (each.law.unrounded_cdf(last, shift) for shift in (0, each.size))
         near, far = np.diff(here), np.diff(there)
         # Both ends of an interval carry its mass and, times e^-L, its mass on the other input.
-        upper = (near - far * np.exp(grid[:-1])) / -np.expm1(grid[0] - grid[1])
-        upper = np.clip(upper, 0, near)
-        found = np.zeros_like(grid)
-        found[0] = here[0]
-        found[1:] += upper
-        found[:-1] += near - upper
-        found[-1] += max(1 - here[-1], 0.0)
-        return found
+        upper = np.clip((near - far * np.exp(grid[:-1])) / -np.expm1(grid[0] - grid[1]), 0, near)
+        return _spread_out(here[0], near, upper, 1 - here[-1])
 
     return _convolved(moved, grid, masses)
 
@@ -137,24 +107,19 @@ def statistic_law(moved: Sequence[Moved], factor: Fraction) -> LossLaw:
     grid = _grid(moved)
 
     def masses(each: Moved) -> Floats:
-        last = np.floor(each.last(grid))
-        drawn = Moved(narrowed(each.law, factor), each.size, each.numbers)
-        reached = _probability(drawn, last, 0, rounded=True)
+        drawn = each.law.narrowed(factor)
+        reached_noise = each.law.largest_noise(grid, each.size)
+        if reached_noise is None:
+            return _listed_masses(each, grid, drawn)
+        last = np.floor(reached_noise)
+        reached = IntegerNoise.unrounded_cdf(drawn, last, 0)
         near = np.diff(reached)
         # The mean loss of an interval is about that of its middle noise.
-        ends = [
-            np.clip(k, -each.size, 0) if isinstance(each.law, DiscreteLaplace) else k
-            for k in (last[:-1] + 1, last[1:])
-        ]
+        ends = (each.law.loss(k, each.size) for k in (last[:-1] + 1, last[1:]))
         with np.errstate(invalid="ignore"):
-            middle = np.nan_to_num((each.loss(ends[0]) + each.loss(ends[1])) / 2)
+            middle = np.nan_to_num(sum(ends) / 2)
         upper = np.clip((middle - grid[:-1]) / (grid[1] - grid[0]), 0, 1) * near
-        found = np.zeros_like(grid)
-        found[0] = reached[0]
-        found[1:] += upper
-        found[:-1] += near - upper
-        found[-1] += max(1 - reached[-1], 0.0)
-        return found
+        return _spread_out(reached[0], near, upper, 1 - reached[-1])
 
     return _convolved(moved, grid, masses)
 
@@ -165,7 +130,7 @@ def _grid(moved: Sequence[Moved]) -> Floats:
     # A loss below -s has a probability of at most e^-s, whatever the law.
     low, high = reach, 0.0
     squares = sum(m.numbers * m.spread**2 for m in moved)
-    if all(isinstance(m.law, DiscreteLaplace) for m in moved):
+    if all(m.pure for m in moved):
         largest = sum(m.numbers * m.spread for m in moved)
         # Hoeffding: every number adds between -c/b and c/b, and less than both c/b and (c/b)² on average.
         mean = sum(m.numbers * min(m.spread, m.spread**2) for m in moved)
@@ -179,13 +144,29 @@ def _grid(moved: Sequence[Moved]) -> Floats:
     return np.asarray(step * (np.arange(_POINTS) - math.ceil(low / step) - spare), dtype=np.float64)
 
 
-def _probability(each: Moved, noise: Floats, shift: int, *, rounded: bool = False) -> Floats:
-    """Return how likely the noise of a number is at most each of `noise`, moved by `shift`."""
-    if isinstance(each.law, RoundedGaussian) and not rounded:
-        return np.asarray(ndtr((noise + shift) / math.sqrt(each.law.variance_parameter)))
-    whole = np.clip(np.floor(noise), -_LARGEST, _LARGEST)
-    reached = each.law.cdf(whole.astype(np.int64) + shift)
-    return np.where(np.isposinf(noise), 1.0, np.where(np.isneginf(noise), 0.0, reached))
+def _spread_out(first: float, near: Floats, upper: Floats, last: float) -> Floats:
+    """Return the masses of the points of a grid: what lies before it, each interval parted, and what lies beyond."""
+    found = np.zeros(near.size + 1)
+    found[0] = first
+    found[1:] += upper
+    found[:-1] += near - upper
+    found[-1] += max(last, 0.0)
+    return found
+
+
+def _listed_masses(each: Moved, grid: Floats, drawn: IntegerNoise | None = None) -> Floats:
+    """Return the masses of a law that is listed value by value, with draws of `drawn` if they are not of the law.
+
+    The mass of a value goes to the two points about its loss, so that its mass on both inputs stays what it is.
+    """
+    law = drawn or each.law
+    noise = np.arange(-each.law.reach - each.size, each.law.reach + 1)
+    losses = np.clip(each.law.loss(noise, each.size), grid[0], grid[-1])
+    place = np.clip(np.searchsorted(grid, losses, side="right") - 1, 0, grid.size - 2)
+    mass = law.pmf(noise)
+    share = np.expm1(grid[place] - losses) / np.expm1(grid[0] - grid[1])
+    found = np.bincount(place + 1, mass * share, grid.size)
+    return np.asarray(found + np.bincount(place, mass * (1 - share), grid.size))
 
 
 def _convolved(moved: Sequence[Moved], grid: Floats, masses: Callable[[Moved], Floats]) -> LossLaw:

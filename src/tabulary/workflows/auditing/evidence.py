@@ -19,8 +19,8 @@ from tabulary.core.progress import Progress
 from tabulary.mechanisms import measure
 from tabulary.noise import Drawable, IntegerNoise, Sampler
 from tabulary.planning import Plan
-from tabulary.workflows.auditing.cost import laws_of, weight_of
-from tabulary.workflows.auditing.curve import LossLaw, narrowed
+from tabulary.workflows.auditing.cost import laws_of
+from tabulary.workflows.auditing.curve import LossLaw
 from tabulary.workflows.auditing.records import Record, measured, noisy_numbers, tally_of
 
 SABOTAGED = Fraction(7, 10)
@@ -29,6 +29,7 @@ SABOTAGED = Fraction(7, 10)
 # Draws are handed out from stocks of this many, and reduced so many numbers at a time.
 _STOCK = 1 << 16
 _BATCH_NUMBERS = 1 << 20
+_DIGITS = 10
 
 
 def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, float]:
@@ -53,7 +54,7 @@ class NarrowedSampler:
     def draw(self, noise: Drawable, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Return independent draws from a law that is too narrow."""
         law: IntegerNoise = noise  # type: ignore[assignment]
-        return self.sampler.draw(narrowed(law, self.factor), size)
+        return self.sampler.draw(law.narrowed(self.factor), size)
 
 
 @dataclass
@@ -90,16 +91,20 @@ class Inputs:
         centres = [noisy_numbers(measured(self.plan, each)) for each in (self.without, self.within)]
         moved = np.flatnonzero(centres[0] != centres[1])
         laws, group = laws_of(self.plan)
-        weights = np.array([float(weight_of(law)) for law in laws])[group[moved]]
-        power = 1 if self.plan.norm == "L1" else 2
+        columns = [(law, np.flatnonzero(group[moved] == i)) for i, law in enumerate(laws)]
+        without, within = (centre[moved] for centre in centres)
         tally = tally_of(self.plan, records)
         found = np.empty(draws)
         batch = max(1, _BATCH_NUMBERS // max(moved.size, 1))
         for start in range(0, draws, batch):
             rows = range(start, min(start + batch, draws))
             values = np.array([noisy_numbers(measure(tally, self.plan, sampler))[moved] for _ in rows])
-            far, near = (np.abs(values - centre[moved]).astype(np.float64) ** power for centre in centres)
-            found[rows.start : rows.stop] = (far - near) @ weights
+            losses = sum(
+                law.loss(values[:, own] - within[own], (within - without)[own]).sum(axis=1)
+                for law, own in columns
+            )
+            # Losses that cancel are zero: rounding must not decide on which side of a threshold they lie.
+            found[rows.start : rows.stop] = np.round(losses, _DIGITS)
             step(len(rows))
         return found
 

@@ -11,7 +11,6 @@ from tabulary.mechanisms import MECHANISMS
 from tabulary.noise import DiscreteLaplace
 from tabulary.workflows.auditing import cost
 from tabulary.workflows.auditing.cost import change_between, check_cost
-from tabulary.workflows.auditing.curve import narrowed
 from tests.entropy import SeededEntropy
 
 DOMAIN = tb.Domain({"a": "xy", "b": "xyz", "c": "uv"}, [{"a": "x", "c": "v"}])
@@ -20,7 +19,7 @@ every_mechanism = pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 
 def forged(plan, factor):
     """The same plan with less noise than its loss allows, past the plan's own check."""
-    thin = tuple(replace(part, noise=narrowed(part.noise, Fraction(factor))) for part in plan.measured)
+    thin = tuple(replace(part, noise=part.noise.narrowed(Fraction(factor))) for part in plan.measured)
     object.__setattr__(plan, "measured", thin)
     return plan
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tabulary.core.privacy import gaussian_delta
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
-from tabulary.workflows.auditing.curve import Moved, narrowed, privacy_curve, statistic_law
+from tabulary.workflows.auditing.curve import Moved, privacy_curve, statistic_law
 
 LAWS = {DiscreteLaplace: Fraction(3), DiscreteGaussian: Fraction(9)}
 
@@ -22,7 +22,7 @@ def all_outcomes(moved, laws=None, reach=150):
     for each in moved:
         for _ in range(each.numbers):
             law = (laws or {}).get(each.law, each.law)
-            losses = np.round((losses[:, None] + each.loss(noise)).ravel(), 9)
+            losses = np.round((losses[:, None] + each.law.loss(noise, each.size)).ravel(), 9)
             losses, place = np.unique(losses, return_inverse=True)
             chances = np.bincount(place, (chances[:, None] * law.pmf(noise)).ravel())
     return losses, chances
@@ -61,7 +61,7 @@ def test_pure_noise_has_no_delta_at_its_epsilon():
 @pytest.mark.parametrize("factor", [Fraction(1), Fraction(7, 10)])
 def test_the_law_of_the_twin_is_that_of_all_its_outcomes(factor):
     moved = [Moved(DiscreteLaplace(Fraction(7)), 5, 2), Moved(DiscreteLaplace(Fraction(4)), 3, 1)]
-    losses, chances = all_outcomes(moved, {each.law: narrowed(each.law, factor) for each in moved})
+    losses, chances = all_outcomes(moved, {each.law: each.law.narrowed(factor) for each in moved})
     law = statistic_law(moved, factor)
     for threshold in (0.05, 0.61, 1.37):
         assert law.above(threshold) == pytest.approx(chances[losses > threshold].sum(), abs=1e-3)

@@ -1,1 +1,1 @@
-"""How the tables of the state came to be what they are, a step a file in `versions`. Alembic runs it."""
+"""How the tables of the state came to be what they are, one step per file in `versions`. Alembic runs them."""

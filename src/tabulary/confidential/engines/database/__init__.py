@@ -1,1 +1,1 @@
-"""The engine that counts in a database: any that speaks SQL, or DuckDB in this process."""
+"""The engine that counts in a database: any SQL database, or DuckDB in this process."""

@@ -1,4 +1,4 @@
-"""A table of any other database that Ibis has a backend for: asked with one statement, and only if it is understood."""
+"""A table of any other database with an Ibis backend: one statement, after a check that the database understands it."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -32,20 +32,21 @@ _QUERY = "query"
 
 _T = TypeVar("_T")
 
-# Ibis has backends that are no databases, or that are reached in another way.
+# Some backends of Ibis are not databases, or are reached in another way.
 _NO_DATABASES = frozenset(["polars", "pyspark", "flink"])
 
 _UNREACHED = (
-    "it refuses the connection, or nothing answers there. Nothing was counted. Check the address, the user and the "
-    "password."
+    "it refuses the connection, or does not answer. Nothing was counted. Check the address, the user and "
+    "the password."
 )
 _FAILED = (
-    "the database refused a query, or the connection was lost. Nothing was counted. Its own log says why."
+    "the database refused a query, or the connection was lost. Nothing was counted. The log of the "
+    "database says why."
 )
 
-# What every database must say of a few values, before it is asked about records: which of the texts below a value is.
+# A check before any query about records: every database must say which of the texts below a value is.
 _TEXTS = ("1", "0.5", "true", "a", "2024-02-29")
-_TELLING: tuple[tuple[object, str, str | None], ...] = (
+TELLING: tuple[tuple[object, str, str | None], ...] = (
     (1, "int64", "1"),
     (2, "int64", None),
     (1.0, "float64", "1"),
@@ -63,7 +64,7 @@ _TELLING: tuple[tuple[object, str, str | None], ...] = (
 
 
 class Elsewhere:
-    """A table or a view of a database that Ibis has a backend for; see `Place`."""
+    """A table or a view of a database with an Ibis backend; see `Place`."""
 
     def __init__(self, address: str, table: str) -> None:
         self._table = TableName.read(table)
@@ -73,19 +74,20 @@ class Elsewhere:
         known = {backend.name for backend in entry_points(group="ibis.backends")} - _NO_DATABASES
         if self.name not in known:
             raise InvalidAddress(
-                f"no database is known at {self.name}://. Nothing was counted. An address begins with postgresql://, "
-                f"duckdb:// or sqlite://, or with the name of another of Ibis's backends: {', '.join(sorted(known))}."
+                f"no database is known at {self.name}://. Nothing was counted. An address begins with "
+                "postgresql://, duckdb:// or sqlite://, or with the name of another Ibis backend: "
+                f"{', '.join(sorted(known))}."
             )
 
     def __repr__(self) -> str:
         return f"<{self._called}>"
 
     @contextmanager
-    def open(self, weights: Weights | None) -> Iterator["_Session"]:
+    def open(self, weights: Weights | None) -> Iterator["ElsewhereSession"]:
         """Return a session; see `Place.open`."""
         backend = self._connect()
         try:
-            yield _Session(backend, self._table, self._called)
+            yield ElsewhereSession(backend, self._table, self._called)
         finally:
             with suppress(Exception):
                 backend.disconnect()
@@ -107,8 +109,8 @@ class Elsewhere:
         )
 
 
-class _Session:
-    """One connection; see `Session`. Nobody knows its transactions here, so all is asked in one statement."""
+class ElsewhereSession:
+    """One connection; see `Session`. Its transactions are unknown, so everything is asked in one statement."""
 
     collates = True
 
@@ -119,24 +121,26 @@ class _Session:
         understood = _quietly(self._is_understood, called, _FAILED)
         if not understood:
             raise UnreadableSource(
-                f"{called} cannot be counted: its database takes different values for the same, or does not know types "
-                "that levels are made of. Nothing was counted. Export the records to Parquet, and count the file."
+                f"{called} cannot be counted: its database treats different values as equal, or does not "
+                "know the types of levels. Nothing was counted. Export the records to Parquet, and count "
+                "the file."
             )
         self.relations = (_quietly(lambda: self._described(table), called, _FAILED),)
 
     def answers(self, queries: Sequence[ir.Table]) -> Iterator[Answer]:
+        """Yield the answer to each query, all from one state of the table."""
         tagged = [
             query.select(**{_QUERY: ibis.literal(number, "int64"), KEY: query[KEY], NUMBER: query[NUMBER]})
             for number, query in enumerate(queries)
         ]
         asked = ibis.union(*tagged) if len(tagged) > 1 else tagged[0]
-        found = _quietly(lambda: self._asked(asked), self._called, _FAILED)
+        found = _quietly(lambda: self.answers_to(asked), self._called, _FAILED)
         for number in range(len(queries)):
             keys, numbers = found[found[:, 0] == number, 1:].T
             yield keys, numbers
 
-    def _asked(self, query: ir.Table) -> NDArray[np.int64]:
-        """Return the rows of an answer, in which everything is a whole number."""
+    def answers_to(self, query: ir.Table) -> NDArray[np.int64]:
+        """Return the rows of an answer; every value in it is a whole number."""
         found = self._backend.to_pyarrow(query)
         return np.column_stack([column.cast(pyarrow.int64()).to_numpy() for column in found.columns])
 
@@ -149,19 +153,19 @@ class _Session:
         levels = tuple(range(len(_TEXTS)))
         recoding = Recoding("", "", _TEXTS, _TEXTS, (), levels, None, drop=False)
         asked = {}
-        for n, (value, kind, _) in enumerate(_TELLING):
+        for n, (value, kind, _) in enumerate(TELLING):
             literal = (
                 ibis.literal(value, "string").cast(kind)
                 if kind == "date"
                 else ibis.literal(value, dt.dtype(kind))
             )
             asked[f"v{n}"] = code_of(literal, recoding, self.dialect).cast("int64")
-        expected = [len(_TEXTS) if text is None else _TEXTS.index(text) for _, _, text in _TELLING]
-        return bool(self._asked(_one_row(asked)).tolist() == [expected])
+        expected = [len(_TEXTS) if text is None else _TEXTS.index(text) for _, _, text in TELLING]
+        return bool(self.answers_to(_one_row(asked)).tolist() == [expected])
 
 
 def _quietly(action: Callable[[], _T], called: str, said: str) -> _T:
-    """Return what the action returns, or say what is said; a driver's warnings may quote what its errors may."""
+    """Return what the action returns, or raise our own message; a driver's errors and warnings may quote a record."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return guarded(action, called, lambda _: said)

@@ -1,4 +1,4 @@
-"""Tables that are asked in this process: files, and those of a DuckDB or SQLite database, which is a file too."""
+"""Tables that DuckDB counts in this process: files, and tables of a DuckDB or SQLite database file."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -37,20 +37,26 @@ from tabulary.errors import InvalidAddress, UnreadableSource
 _CATALOG = "records"
 
 _REASONS = {
-    "is not a valid DuckDB database file": "the file is no DuckDB database. Nothing was counted. Name another file.",
-    "file is not a database": "the file is no SQLite database. Nothing was counted. Name another file.",
-    "lock": "another program is writing to it. Nothing was counted. Try again when it is done.",
-    "already attached": "this program has it open already. Nothing was counted. Close it first.",
-    "does not exist": "there is no such table or view in it. Nothing was counted. Name one that there is.",
-    "no such table": "there is no such table or view in it. Nothing was counted. Name one that there is.",
-    "Cannot access file": "it reads other files, which is not allowed here. Nothing was counted. Name those files.",
+    "is not a valid DuckDB database file": (
+        "the file is not a DuckDB database. Nothing was counted. Name another file."
+    ),
+    "file is not a database": "the file is not an SQLite database. Nothing was counted. Name another file.",
+    "lock": (
+        "another program is writing to it. Nothing was counted. Try again when that program has finished."
+    ),
+    "already attached": "this program already has it open. Nothing was counted. Close it first.",
+    "does not exist": "there is no such table or view in it. Nothing was counted. Name one that exists.",
+    "no such table": "there is no such table or view in it. Nothing was counted. Name one that exists.",
+    "Cannot access file": (
+        "it reads other files, which is not allowed here. Nothing was counted. Name those files directly."
+    ),
     "Out of Memory": "there is not enough memory. Nothing was counted. Ask for smaller tables.",
 }
 _FAILED = "the database refused a query, or is damaged. Nothing was counted. Name another table."
 
 
 class DuckDBFiles:
-    """The files of a reader, or its Arrow table, asked in a DuckDB that holds nothing; see `Place`."""
+    """The files of a reader, or its Arrow table, counted in an empty DuckDB; see `Place`."""
 
     name = "duckdb"
 
@@ -125,7 +131,7 @@ class SQLiteDatabase:
     def open(self, weights: Weights | None) -> Iterator["_SQLiteSession"]:
         """Return a session, which is one transaction; see `Place.open`."""
         path = _existing(self._path, self._called)
-        # From a thread of its own, one query after the other.
+        # In its own thread, one query after the other.
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
@@ -154,7 +160,7 @@ class _DuckDBSession:
         self.collates = collates
         self._guard = guard
         if weights is not None:
-            # The compiled engine's own function: a weight is the same number of units here and there.
+            # The same function as in the compiled engine: a weight is the same number of units in both.
             connection.create_function(
                 UNITS,
                 lambda numbers: pyarrow.array(in_units(weights, np.asarray(numbers))[0].astype(np.int64)),
@@ -170,7 +176,7 @@ class _DuckDBSession:
     def _ask(self, query: ir.Table) -> Answer:
         sql = ibis.to_sql(query, dialect=self.dialect, pretty=False)
         found = interruptible(lambda: self._connection.sql(sql).to_arrow_table(), self._connection.interrupt)
-        # A sum has 128 bits in DuckDB, and a double would not hold it.
+        # A sum has 128 bits in DuckDB, and a double could not store it exactly.
         keys, numbers = (column.cast(pyarrow.int64()).to_numpy() for column in found.columns)
         return keys, numbers
 
@@ -217,10 +223,11 @@ class _SQLiteSession:
 
 
 def _viewed(connection: Any, number: int, part: Part) -> Relation:
-    """Return the view of a part. Columns go by their place: DuckDB takes "Sex" and "sex" for one name."""
+    """Return the view of a part. Columns are used by position: DuckDB treats "Sex" and "sex" as one name."""
     if isinstance(part.data, pyarrow.RecordBatchReader):
         raise UnreadableSource(
-            f"{part.called} can be read only once, and every margin reads it. Nothing was counted. Give it as a table."
+            f"{part.called} can be read only once, but every margin needs to read it. Nothing was counted. "
+            "Give it as a table."
         )
     if part.data is not None:
         connection.register("source", part.data)
@@ -233,7 +240,7 @@ def _viewed(connection: Any, number: int, part: Part) -> Relation:
 
 
 def _reading(action: Callable[[], Answer], parts: Sequence[Part]) -> Answer:
-    # Which of several files it was is not known: a query may read all of them.
+    # Nobody knows which of several files it was: a query may read all of them.
     return guarded_reading(action, parts[0].called if len(parts) == 1 else "one of the files")
 
 
@@ -241,13 +248,13 @@ def _duckdb_column(name: str, declared: str, place: str | None = None) -> Column
     kind: dt.DataType = dt.unknown
     with suppress(Exception):
         kind = DuckDBType.from_string(declared)
-    # What is called after its values is not told: they may be those of the records.
+    # A name made from values is not shown: the values may come from the records.
     return Column.of(name, kind, declared.partition("(")[0], place=place)
 
 
 def _sqlite_column(name: str, declared: str) -> Column:
     if not declared:
-        return Column(name, name, None, "has no declared type, so that its values may be anything")
+        return Column(name, name, None, "has no declared type, so its values can be anything")
     kind: dt.DataType = dt.unknown
     with suppress(Exception):
         kind = SQLiteType.from_string(declared)
@@ -255,13 +262,14 @@ def _sqlite_column(name: str, declared: str) -> Column:
 
 
 def _file(address: str) -> Path:
-    """Return the path that an address means: relative after three slashes, absolute after four."""
+    """Return the path that an address means: a relative path after three slashes, an absolute path after four."""
     scheme, _, rest = address.partition("://")
     path = rest.removeprefix("/")
     if path == rest or not path or "?" in path or path == ":memory:":
         raise InvalidAddress(
-            f"the address of a file is {scheme}:///people.{scheme}, or {scheme}:////data/people.{scheme} with the "
-            f"whole path, and without options: not {shown(address)}. Nothing was counted."
+            f"the address of a file is {scheme}:///people.{scheme}, or {scheme}:////data/people.{scheme} "
+            f"with an absolute path, and has no options. The address {shown(address)} is different. Nothing "
+            "was counted."
         )
     return Path(path)
 
@@ -272,7 +280,9 @@ def _existing(path: Path, called: str) -> Path:
         hint = (
             ""
             if path.is_absolute()
-            else f" A whole path has a slash more: {path.name!r} is looked for in {str(whole.parent)!r}."
+            else (
+                f" An absolute path has one slash more: {path.name!r} is looked for in {str(whole.parent)!r}."
+            )
         )
         raise UnreadableSource(
             f"{called} cannot be counted: there is no such file. Nothing was counted.{hint}"

@@ -1,7 +1,7 @@
 """The engine that counts where the records are: in any SQL database, or in DuckDB in this process.
 
-Values are recoded in SQL, a covering margin is one GROUP BY over one whole number, and only the numbers of its cells
-come back.
+Values are recoded in SQL. A covering margin is one GROUP BY over one whole number, and only the numbers of its
+cells come back.
 """
 
 import warnings
@@ -31,37 +31,38 @@ from tabulary.confidential.engines.database.places import Answer, Place, Session
 from tabulary.confidential.engines.database.postgres import Postgres
 from tabulary.confidential.engines.database.queries import Recoded
 from tabulary.confidential.reading.duckdb import DuckDBReader
-from tabulary.confidential.validation import Findings, clipping_warning, zeros_at
+from tabulary.confidential.validation import RecordFaults, clipping_warning, zeros_at
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.urls import scheme_of
 
-_PLACES: dict[str, Callable[[str, str], Place]] = {
+PLACES: dict[str, Callable[[str, str], Place]] = {
     "postgresql": Postgres,
     "postgres": Postgres,
     "duckdb": DuckDBDatabase,
     "sqlite": SQLiteDatabase,
 }
 
-# A GROUP BY keeps a cell as a row of a hash table and sends it as a row of the answer, so larger queries stop to pay.
-# PostgreSQL, 254 margins of a million records: 22 s at 2**12 cells, 19 s at 2**14, 22 s at 2**16, 26 s at 2**18.
-_SUPER_CELLS = 1 << 14
+# GROUP BY keeps a cell as a row of a hash table and sends it as a row of the answer, so larger queries cost more
+# than they save. PostgreSQL, 254 margins of a million records: 22 s at 2**12 cells, 19 s at 2**14, 22 s at 2**16,
+# 26 s at 2**18.
+SUPER_CELLS = 1 << 14
 
 _HUNDREDTHS = 100
 
-# From `count` to who called `Records.tally`: that line is the one to look at.
+# The number of frames from `count` to the caller of `Records.tally`, where the warning points.
 _TO_THE_CALLER = 3
 
 
 class DatabaseEngine:
     """The records of a table, or of files, counted in a database; see `Engine`.
 
-    Nothing is held, not even a connection: a tally connects, asks everything of one state of the records, and lets go.
-    What is wrong with the records is found then; what is wrong with the columns is found now. An account that may
-    read the columns, and nothing else, is enough: nothing is created, not even for a moment.
+    The engine keeps nothing, not even a connection: a tally connects, asks everything about one state of the
+    records, and disconnects. Faults of the records are found then; faults of the columns are found now. The account
+    needs only the right to read the columns: nothing is created, not even for a moment.
 
-    Costs a GROUP BY for each covering margin. Only whole numbers come back: the counts of the cells that are not
-    empty, and yes or no to whether a value is unknown.
+    Costs one GROUP BY per covering margin. Only whole numbers come back: the counts of the cells that are not
+    empty, and yes or no to the question if there is an unknown value.
     """
 
     def __init__(
@@ -95,9 +96,9 @@ class DatabaseEngine:
     ) -> Self:
         """Return the records of a table or a view: "people", or "census.people" with its schema.
 
-        `url` is postgresql://user:password@host:port/database, duckdb:///people.duckdb or sqlite:///people.sqlite, with
-        four slashes before a whole path; or that of another database that Ibis has a backend for, which is asked in one
-        statement, and without weights.
+        `url` is postgresql://user:password@host:port/database, duckdb:///people.duckdb or sqlite:///people.sqlite,
+        with four slashes before an absolute path; or that of another database with an Ibis backend, which gets one
+        statement and no weights.
         """
         scheme = scheme_of(url) if isinstance(url, str) and "://" in url else None
         if scheme is None:
@@ -105,11 +106,11 @@ class DatabaseEngine:
                 "the address of a database begins with its kind, as in postgresql://host/database or "
                 "sqlite:///people.sqlite. Nothing was counted."
             )
-        place = _PLACES.get(scheme, Elsewhere)(url, table)
+        place = PLACES.get(scheme, Elsewhere)(url, table)
         if weights is not None and isinstance(place, Elsewhere):
             raise InvalidAddress(
-                f"weights are not summed at {scheme}://, where they would be rounded in another way. Nothing was "
-                "counted. Export the records to Parquet, and count the file."
+                f"weights cannot be summed at {scheme}://, because that database rounds them in another "
+                "way. Nothing was counted. Export the records to Parquet, and count the file."
             )
         return cls(place, domain, codings, weights=weights)
 
@@ -127,17 +128,17 @@ class DatabaseEngine:
 
     def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:
         """Return the exact counts of each margin, or the exact sums of the weights; see `Engine.count`."""
-        # Loading the compiler takes longer than starting Python, and a plan never counts.
+        # Loading the compiler takes longer than starting Python, and planning never counts.
         from tabulary.confidential.counting import project
 
         if self._place is None:
             raise UnreadableSource("these records were closed. Open them again to count them.")
         wanted = tuple(dict.fromkeys(margins))
         blocks = tuple(attributes for attributes, _ in self.domain.zero_blocks)
-        # A weight may be nothing, so that sums do not tell where records stand.
+        # A weight may be zero, so sums do not show which cells have records.
         standing = blocks if self.weights else tuple(dict.fromkeys(wanted + blocks))
-        counting = cover(self.domain, standing, cells=_SUPER_CELLS)
-        summing = cover(self.domain, wanted, cells=_SUPER_CELLS) if self.weights else ()
+        counting = cover(self.domain, standing, cells=SUPER_CELLS)
+        summing = cover(self.domain, wanted, cells=SUPER_CELLS) if self.weights else ()
         with self._place.open(self.weights) as session:
             parts = self._recoded(session)
             finding = [query for part in parts for query in part.findings]
@@ -158,9 +159,9 @@ class DatabaseEngine:
         return {margin: records[margin] for margin in wanted}
 
     def fingerprint(self, key: bytes) -> NoReturn:
-        """Refuse: who names records by all of them must have read all of them."""
+        """Refuse: a fingerprint needs all records, and this engine reads none of them."""
         raise InvalidAddress(
-            "a fingerprint is made of all records, and these are counted where they are: none of them comes here. "
+            "a fingerprint needs all records, but these are counted where they are and do not come here. "
             "Nothing was counted. Export them to Parquet, and read the file with the engine 'compiled'."
         )
 
@@ -177,8 +178,8 @@ class DatabaseEngine:
         ]
 
     def _admit(self, parts: Sequence[Recoded], answers: Iterator[Answer]) -> bool:
-        """Refuse the records if one of them must not be; return whether a weight was clipped."""
-        found = Findings()
+        """Refuse the records if one of them is invalid; return whether a weight was clipped."""
+        found = RecordFaults()
         for part in parts:
             found |= part.found([int(next(answers)[1][0]) for _ in part.findings])
         found.check(self.domain, self._recodings, self.weights)
@@ -203,8 +204,8 @@ class DatabaseEngine:
             report.step()
         if len({int(cells.sum()) for cells in counted.values()}) > 1:
             raise UnreadableSource(
-                "the records changed while they were counted, so the tables do not agree on how many there are. "
-                "Nothing was counted. Count again when nobody writes, or count a copy."
+                "the records changed during the count, so the tables do not have the same number of "
+                "records. Nothing was counted. Count again when nobody writes, or count a copy."
             )
         return counted
 
@@ -213,11 +214,11 @@ class DatabaseEngine:
         for attributes, mask in self.domain.zero_blocks:
             cells = np.flatnonzero((records[attributes] > 0) & mask)
             found |= zeros_at(self.domain, attributes, cells)
-        Findings(impossible=found).check(self.domain, self._recodings, None)
+        RecordFaults(impossible=found).check(self.domain, self._recodings, None)
 
 
 class _Report:
-    """Tells how many hundredths of the covering margins are counted."""
+    """Reports how many hundredths of the covering margins are counted."""
 
     def __init__(self, progress: Progress | None, steps: int) -> None:
         self._progress = progress
@@ -226,7 +227,7 @@ class _Report:
 
     def step(self) -> None:
         self._done += 1
-        # The last is told at the end, when nothing can be refused any more.
+        # The last one is reported at the end, when nothing can be refused any more.
         if self._progress is not None and self._done < self._steps:
             self._progress("counting", _HUNDREDTHS * self._done // self._steps, _HUNDREDTHS)
 

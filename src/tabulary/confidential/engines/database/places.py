@@ -1,4 +1,4 @@
-"""Where a table of records is kept, and how it is asked: the ports, and what all of them share."""
+"""The place where a table of records is stored, and how to ask it: the ports, and what all of them share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -22,10 +22,10 @@ from tabulary.errors import InvalidAddress, InvalidColumn, MissingExtra, Tabular
 KEY, NUMBER = "key", "number"
 
 Answer = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""The keys and the numbers of one answer: whole numbers, whatever was asked. Confidential."""
+"""The keys and the numbers of one answer, all whole numbers. Confidential."""
 
 _BATCH_ROWS = 1 << 16
-# Where Polars is imported, its handler of signals leaves a wait without an end asleep when Ctrl-C is pressed.
+# If Polars is imported, its signal handler lets a wait without a time limit sleep through Ctrl-C.
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name in the source and in SQL, its type as Ibis has it, or else why it cannot be read."""
+    """One column: its name in the source and in SQL, its Ibis type, or else why it cannot be read."""
 
     name: str
     place: str
@@ -42,7 +42,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, kind: dt.DataType, declared: str, *, place: str | None = None) -> "Column":
-        """Return a column of a type that the source calls `declared`, which is told if it cannot be read."""
+        """Return a column whose type the source calls `declared`; an error names that type."""
         if is_readable(kind):
             return cls(name, place or name, kind)
         return cls(name, place or name, None, f"has the type {declared}, which cannot be recoded")
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, a view or a file, with the names and types of its columns; no record of it has been seen."""
+    """A table, a view or a file, with the names and types of its columns; no record has been read."""
 
     called: str
     columns: tuple[Column, ...]
@@ -59,13 +59,13 @@ class Relation:
     catalog: str | None = None
 
     def table(self, wanted: Sequence[str]) -> tuple[ir.Table, list[ir.Column]]:
-        """Return a table of the wanted columns and no others, and its columns in the order of asking; or refuse one."""
+        """Return a table of only the wanted columns, and its columns in the order of the request; or refuse one."""
         names = [column.name for column in self.columns]
         check_columns(names, wanted, self.called)
         chosen = [self.columns[names.index(name)] for name in wanted]
         kinds = {column.place: self._kind(column) for column in chosen}
         whole = ibis.table(kinds, name=self.name, database=self.schema, catalog=self.catalog)
-        # By new names, so that no query says "all columns", some of which nobody may read.
+        # With new names, so that no query says "all columns": this user may not be allowed to read some of them.
         renamed = {place: f"tabulary_{number}" for number, place in enumerate(kinds)}
         table = whole.select(**{name: whole[place] for place, name in renamed.items()})
         return table, [table[renamed[column.place]] for column in chosen]
@@ -80,47 +80,47 @@ class Relation:
 
 
 class Session(Protocol):
-    """A connection to a place, that sees one state of the records for as long as it lasts."""
+    """A connection to a place; it sees one state of the records until it ends."""
 
     @property
     def dialect(self) -> str:
-        """The SQL that is spoken there, by the name that Ibis has for it."""
+        """The SQL dialect of the place, by its Ibis name."""
         ...
 
     @property
     def collates(self) -> bool:
-        """Whether a column may take texts of different characters for the same, and nothing but a trial tells."""
+        """Whether a column may treat different texts as equal, so that only a trial can show it."""
         ...
 
     @property
     def relations(self) -> Sequence[Relation]:
-        """What holds the records, all of it together."""
+        """Everything that contains the records."""
         ...
 
     def answers(self, queries: Sequence[ir.Table]) -> Iterator[Answer]:
-        """Yield the answers to queries of a column `key` and a column `number`, one after the other.
+        """Yield the answers to queries with a column `key` and a column `number`, one after the other.
 
-        An answer is fetched when it is asked for, so that what comes later is not even counted if it is not.
+        An answer is fetched when the caller asks for it, so a later query may never run.
         """
         ...
 
 
 class Place(Protocol):
-    """Where records are. What it prints has no user and no password."""
+    """The place of the records. Its printed form has no user and no password."""
 
     @property
     def name(self) -> str:
-        """What a release calls the engine that counts there: public."""
+        """The name of the engine in a release: public."""
         ...
 
     def open(self, weights: Weights | None) -> AbstractContextManager[Session]:
-        """Return a session, which lets go of everything at its end, in whatever way it ends."""
+        """Return a session, which frees everything at its end, also after an error."""
         ...
 
 
 @dataclass(frozen=True)
 class TableName:
-    """A table by its name, and its schema where that is told.
+    """A table by its name, with its schema if that is given.
 
     >>> TableName.read("census.people")
     TableName(name='people', schema='census')
@@ -131,11 +131,12 @@ class TableName:
 
     @classmethod
     def read(cls, text: str) -> "TableName":
-        """Return what `text` names: a table, or a schema and a table with a point between them."""
+        """Return what `text` names: a table, or a schema and a table with a dot between them."""
         parts = text.split(".") if isinstance(text, str) else []
         if not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
             raise InvalidAddress(
-                f"a table is named as in 'people' or 'census.people', not {text!r}. Nothing was counted."
+                f"the name of a table looks like 'people' or 'census.people', not {text!r}. Nothing was "
+                "counted."
             )
         return cls(parts[-1], parts[0] if len(parts) == 2 else None)
 
@@ -150,15 +151,15 @@ class TableName:
         )
 
     def of(self, address: str) -> str:
-        """Return what the table is called in an error."""
+        """Return the name of the table in an error."""
         return f"the table {str(self)!r} of {shown(address)}"
 
 
 def guarded(action: Callable[[], _T], called: str, told: Callable[[Exception], str]) -> _T:
-    """Return what the action returns; if it fails, say what `told` makes of it and forget the rest.
+    """Return what the action returns; if it fails, raise the message that `told` makes and forget the original error.
 
     A database's own error may quote a record, a user or a password. `told` says what went wrong and what to do, in
-    words of ours.
+    our own words.
     """
     try:
         return action()
@@ -166,17 +167,17 @@ def guarded(action: Callable[[], _T], called: str, told: Callable[[Exception], s
         raise
     except Exception as problem:
         said = told(problem)
-    # Raised out here, so that the other error is not even its context.
+    # Raised here, outside the handler, so that the original error is not even its context.
     raise UnreadableSource(f"{called} cannot be counted: {said}")
 
 
 def first_of(signs: dict[str, str], text: str, otherwise: str) -> str:
-    """Return what is said for the first sign that another system's message holds."""
+    """Return our message for the first sign that occurs in another system's message."""
     return next((said for sign, said in signs.items() if sign in text), otherwise)
 
 
 def interruptible(action: Callable[[], _T], interrupt: Callable[[], None]) -> _T:
-    """Return what the action returns, which is done in a thread of its own, so that Ctrl-C ends it at any moment."""
+    """Return what the action returns; it runs in its own thread, so that Ctrl-C ends it at any moment."""
     outcome: Future[_T] = Future()
     begin = Event()
 
@@ -196,8 +197,8 @@ def interruptible(action: Callable[[], _T], interrupt: Callable[[], None]) -> _T
             wait((outcome,), timeout=_SECONDS_BETWEEN_LOOKS)
         return outcome.result()
     except BaseException:
-        # What has not begun never will; what has is asked to end until it does, for a query that is not yet at work
-        # is not interrupted.
+        # What has not begun never starts. What has begun is interrupted until it ends, because an interrupt before
+        # the query runs has no effect.
         outcome.cancel()
         begin.set()
         while not outcome.done():
@@ -207,7 +208,7 @@ def interruptible(action: Callable[[], _T], interrupt: Callable[[], None]) -> _T
 
 
 def fetched(cursor: Any) -> Answer:
-    """Return the rows of an answer as arrays, a batch at a time: Python's own numbers take several times as much."""
+    """Return the rows of an answer as arrays, batch by batch: Python's own numbers need several times the memory."""
     batches = [np.empty((0, 2), dtype=np.int64)]
     while rows := cursor.fetchmany(_BATCH_ROWS):
         batches.append(np.array(rows, dtype=np.int64))
@@ -216,7 +217,7 @@ def fetched(cursor: Any) -> Answer:
 
 
 def missing(package: str) -> MissingExtra:
-    """Return the error of who wants to count in a database and lacks a package."""
+    """Return the error for a missing package that counting in a database needs."""
     return MissingExtra(
         f"counting in a database needs {package}, which is not installed. Install it: pip install 'tabulary[database]'."
     )

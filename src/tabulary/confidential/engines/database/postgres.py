@@ -1,4 +1,4 @@
-"""A table of a PostgreSQL database, asked over one connection and in one read-only transaction a tally."""
+"""A table of a PostgreSQL database: one connection and one read-only transaction per tally."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -36,8 +36,8 @@ _FORM = (
 
 _SECONDS_TO_CONNECT = 10
 
-# One state of the database for all queries of a tally, and no way to change it. The settings are those that the SQL
-# is written for: how a text is quoted, and that a number's text is its shortest one.
+# One state of the database for all queries of a tally, without any right to change it. The SQL needs these
+# settings: how a text is quoted, and the shortest text of a number.
 _BEGIN = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET LOCAL standard_conforming_strings = on;
@@ -46,7 +46,7 @@ SET LOCAL datestyle = 'ISO, YMD';
 SET LOCAL timezone = 'UTC'
 """
 
-# A domain is what it is made of. An enum is known by its kind, not by its values.
+# A domain is resolved to its base type. An enum is recognised by its kind, not by its values.
 _COLUMNS = """
 WITH RECURSIVE kinds(place, name, oid, modifier, collation_of) AS (
   SELECT attnum, attname, atttypid, atttypmod, attcollation
@@ -61,44 +61,50 @@ LEFT JOIN pg_catalog.pg_collation AS c ON c.oid = collation_of
 WHERE typtype <> 'd' ORDER BY place
 """
 
-# What the message of a failed connection is searched for, and what is said instead: it may name the user.
+# Signs in the message of a failed connection, and our own words instead: the message may name the user.
 _CONNECTING = {
     "password authentication failed": "it does not accept this user with this password",
-    "no password supplied": "it asks for a password, and none was given",
+    "no password supplied": "it needs a password, and none was given",
     "authentication failed": "it does not accept this user",
-    "no pg_hba.conf entry": "its rules do not admit this user, from here, to this database",
+    "no pg_hba.conf entry": "its rules do not allow this user to connect from here to this database",
     "permission denied for database": "this user may not connect to this database",
     "is not permitted to log in": "this user may not log in",
     'role "': "it does not know this user",
     'database "': "there is no such database",
-    "resolve host": "no host of that name is known",
-    "translate host name": "no host of that name is known",
-    "refused": "nothing listens there",
-    "No such file or directory": "nothing listens there",
+    "resolve host": "this host name is unknown",
+    "translate host name": "this host name is unknown",
+    "refused": "no server listens there",
+    "No such file or directory": "no server listens there",
     "imeout": f"it did not answer within {_SECONDS_TO_CONNECT} seconds",
-    "SSL": "both sides do not agree about SSL",
+    "SSL": "the client and the server do not agree about SSL",
     "certificate": "its certificate is not trusted",
-    "too many": "it has no connection to spare",
-    "connection slots": "it has no connection to spare",
-    "starting up": "it is just starting",
+    "too many": "it has no free connection",
+    "connection slots": "it has no free connection",
+    "starting up": "it is still starting",
     "shutting down": "it is shutting down",
 }
 _CHECK_ADDRESS = "Nothing was counted. Check the host, the port, the database, the user and the password."
 
-# What is said of the server's own code for an error, by its beginning.
+# Our message for the server's own error code, by the first characters of the code.
 _STATES = {
     "42501": "this user may not read it. Nothing was counted. Ask for GRANT SELECT on the table, USAGE on its schema",
-    "42P01": "it is gone. Nothing was counted. Name a table or a view that exists",
-    "42703": "a column of it is gone. Nothing was counted. Try again",
-    "57014": "the server cancelled a query, as it does after statement_timeout. Nothing was counted. Ask for more time",
-    "57P": "the server ended the connection. Nothing was counted. Try again when it is back",
+    "42P01": "it no longer exists. Nothing was counted. Name a table or a view that exists",
+    "42703": "a column of it no longer exists. Nothing was counted. Try again",
+    "57014": (
+        "the server cancelled a query, for example after statement_timeout. Nothing was counted. Ask "
+        "for more time"
+    ),
+    "57P": "the server ended the connection. Nothing was counted. Try again when the server is available",
     "08": "the connection was lost. Nothing was counted. Try again",
     "25P": "the server ended a transaction that took too long. Nothing was counted. Ask for more time",
-    "40001": "a standby server did not keep what it was asked about. Nothing was counted. Ask the primary server",
-    "53": "the server ran out of memory, disk or connections. Nothing was counted. Try again when it has some to spare",
+    "40001": (
+        "a standby server no longer had the state that the query needed. Nothing was counted. Ask the "
+        "primary server"
+    ),
+    "53": "the server ran out of memory, disk space or connections. Nothing was counted. Try again later",
     "55P03": "it is locked by somebody else. Nothing was counted. Try again",
 }
-_FAILED = "the database refused a query. Nothing was counted. Its own log says why"
+_FAILED = "the database refused a query. Nothing was counted. The log of the server says why"
 
 
 class Postgres:
@@ -122,7 +128,7 @@ class Postgres:
         try:
             yield _Session(connection, self._table, self._called, self._shown)
         finally:
-            # What the server does not hear it does by itself when the connection ends.
+            # If the server does not receive this, the end of the connection has the same effect.
             with suppress(Exception):
                 connection.execute("ROLLBACK")
             connection.close()
@@ -141,7 +147,8 @@ class Postgres:
             pass
         except Exception as problem:
             reason = first_of(_CONNECTING, str(problem), "it refuses the connection")
-        # Raised out here, so that the other error, which may name the user, is not even its context.
+        # Raised here, outside the handler, so that the original error, which may name the user, is not even its
+        # context.
         if not reason:
             raise InvalidAddress(
                 f"the address of {self._shown} has an option that PostgreSQL does not know. {_FORM}"
@@ -166,7 +173,7 @@ class _Session:
             yield guarded(partial(self._ask, query), self._called, _told)
 
     def _ask(self, query: ir.Table) -> Answer:
-        # Binary, since numbers are then not written out and read again.
+        # Binary, so that numbers are not converted to text and back.
         with self._connection.cursor(binary=True) as cursor:
             cursor.execute(ibis.to_sql(query, dialect=_DIALECT, pretty=False), prepare=False)
             return fetched(cursor)
@@ -175,23 +182,23 @@ class _Session:
         (found,) = self._connection.execute("SELECT to_regclass(%s)::oid", [table.quoted]).fetchone()
         if found is None:
             raise UnreadableSource(
-                f"there is no table or view {str(table)!r} that this user can see at {where}. "
-                "Nothing was counted. Names are spelled exactly so, capital letters included; name the schema too."
+                f"there is no table or view {str(table)!r} that this user can see at {where}. Nothing was "
+                "counted. Write the name exactly, with its capital letters, and name the schema too."
             )
         rows = self._connection.execute(_COLUMNS, [found]).fetchall()
         return Relation(self._called, tuple(_column(*row) for row in rows), table.name, table.schema)
 
 
 def _options(address: str) -> dict[str, Any]:
-    """Return what psycopg connects with. Nothing that is said repeats what may be a user or a password."""
+    """Return the parameters for psycopg. No message repeats what may be a user or a password."""
     url: URL | None = None
     with suppress(ArgumentError, ValueError):
         url = make_url(address)
     if url is None:
         raise InvalidAddress(f"the address of the database cannot be read. {_FORM}")
-    # What comes after an @ in a password would be taken for the host, and shown.
+    # The part after an @ in a password would be read as the host, and printed.
     if address.count("@") > 1:
-        raise InvalidAddress(f"the address of the database has an @ too many. {_FORM}")
+        raise InvalidAddress(f"the address of the database contains more than one @. {_FORM}")
     repeated = [key for key, value in url.query.items() if not isinstance(value, str)]
     if repeated:
         raise InvalidAddress(f"the address of the database gives an option twice. {_FORM}")
@@ -214,7 +221,7 @@ def _column(name: str, declared: str, category: str, deterministic: bool) -> Col
             name,
             name,
             None,
-            "has a collation that takes texts of different characters for the same, so it cannot be recoded",
+            "has a collation that treats different texts as equal, so it cannot be recoded",
         )
     if category == "e":
         return Column(name, name, dt.string)
@@ -225,7 +232,7 @@ def _column(name: str, declared: str, category: str, deterministic: bool) -> Col
 
 
 def _told(problem: Exception) -> str:
-    """Return what is said of an error in the midst of a session."""
+    """Return our message for an error during a session."""
     state = getattr(problem, "sqlstate", None)
     if state is None:
         lost = re.search("connection|server closed|terminat", str(problem))

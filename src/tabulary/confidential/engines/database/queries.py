@@ -1,4 +1,4 @@
-"""What a database is asked about records: yes or no, and how many stand in each cell of a margin."""
+"""The queries about records: yes or no, and how many records are in each cell of a margin."""
 
 import functools
 import math
@@ -14,28 +14,28 @@ import ibis.expr.types as ir
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.engines.database.places import KEY, NUMBER, Relation
 from tabulary.confidential.engines.recoding.codes import code_of, number_of
-from tabulary.confidential.validation import Findings
+from tabulary.confidential.validation import RecordFaults
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import InvalidColumn
 
 UNITS = "tabulary_units"
-"""The function of a number that gives a weight in units, where the database runs in this process."""
+"""The function that turns a number into a weight in units, if the database runs in this process."""
 
-# So many answers of yes or no fit one whole number, with room to spare.
+# This many yes-or-no answers fit in one whole number, with room to spare.
 _FLAGS = 48
 
-# Texts of different characters, which a collation may take for the same.
+# Texts with different characters that a collation may treat as equal.
 _CONFUSABLE = (("a", "A"), ("a", "ä"), ("a", "a "))
 
 _NUMERIC = dt.Decimal(None, None)
 
 
 class Recoded:
-    """The records of one relation as codes, and what can be asked about them.
+    """The records of one relation as codes, and the queries about them.
 
-    Every query has a column `key` and a column `number`, both of whole numbers, and nothing else leaves the database.
-    `probed` says that the database may compare texts by something else than their characters, in some columns.
+    Every query has a column `key` and a column `number`, both of whole numbers, and nothing else leaves the
+    database. `probed` says that the database may compare texts in some columns by more than their characters.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Recoded:
         self._called = relation.called
         wanted = [recoding.column for recoding in recodings] + ([] if weights is None else [weights.column])
         self._table, columns = relation.table(wanted)
-        # Not strict: where there are weights, they come last.
+        # Not strict: the weights, if any, come last.
         pairs = list(zip(columns, recodings, strict=False))
         self._codes = [_wide(code_of(column, recoding, dialect)) for column, recoding in pairs]
         self._number = None if weights is None else self._numbers(columns[-1], weights, dialect)
@@ -67,14 +67,14 @@ class Recoded:
         found = number_of(column, dialect)
         if found is None:
             raise InvalidColumn(
-                f"column {weights.column!r} of {self._called} has a type whose values are no numbers, so they cannot "
-                "be weights. Nothing was counted. Name a column of numbers."
+                f"column {weights.column!r} of {self._called} has a type whose values are not numbers, so "
+                "they cannot be weights. Nothing was counted. Name a column of numbers."
             )
         return found
 
     @functools.cached_property
     def findings(self) -> list[ir.Table]:
-        """The queries that `found` reads the answers of: each is one pass over the records."""
+        """The queries whose answers `found` reads: each is one pass over the records."""
         return self._findings(self._table)
 
     @property
@@ -92,7 +92,7 @@ class Recoded:
 
     @property
     def _flags(self) -> list[ir.BooleanValue]:
-        """Whether a record is such, in the order in which `found` takes the answers."""
+        """One boolean per finding, in the order that `found` reads them."""
         flags = [
             code == recoding.unknown
             for code, recoding in zip(self._codes, self._recodings, strict=True)
@@ -109,30 +109,31 @@ class Recoded:
             ]
         return flags
 
-    def found(self, numbers: Sequence[int]) -> Findings:
-        """Return what the answers to `findings` say; refuse a column whose texts are not compared by characters."""
+    def found(self, numbers: Sequence[int]) -> RecordFaults:
+        """Return what the answers to `findings` say; refuse a column that does not compare texts by characters."""
         *bits, admitted = numbers if self._weights is not None else (*numbers, 0)
         answers = [bool(group >> place & 1) for group in bits for place in range(_FLAGS)]
         taken = iter(answers)
         refused = [place for place, r in enumerate(self._recodings) if _refuses(r) and next(taken)]
         confused = [recoding.column for recoding, _ in self._probed if next(taken)]
-        findings = Findings(refused=frozenset(refused), admitted=admitted)
+        findings = RecordFaults(refused=frozenset(refused), admitted=admitted)
         if self._weights is not None:
             absent, negative, clipped = next(taken), next(taken), next(taken)
             findings = replace(findings, absent=absent, negative=negative, clipped=clipped)
         if confused:
             raise InvalidColumn(
-                f"column {confused[0]!r} of {self._called} has a collation that takes texts of different characters "
-                "for the same, so it cannot be recoded. Nothing was counted. Ask for a view in which it has none."
+                f"column {confused[0]!r} of {self._called} has a collation that treats different texts as "
+                "equal, so it cannot be recoded. Nothing was counted. Ask for a view in which the column "
+                "has no collation."
             )
         return findings
 
     def counts(self, margin: Margin) -> ir.Table:
-        """Return the query of how many records stand in each cell; an empty cell has no row."""
+        """Return the query for the number of records in each cell; an empty cell has no row."""
         return self._grouped(margin, ibis._.count())
 
     def sums(self, margin: Margin) -> ir.Table:
-        """Return the query of the weights in units, summed over each cell."""
+        """Return the query for the weights in units, summed over each cell."""
         assert self._number is not None
         assert self._weights is not None
         units = _units(self._number, self._weights, self._dialect)
@@ -161,14 +162,14 @@ class Recoded:
 
 
 def _wide(code: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a code in 64 bits, in which keys are computed: a database multiplies in as many as it is given."""
-    # What Ibis takes for 64 bits it does not widen, though the database may have chosen eight.
+    """Return a code in 64 bits for computing keys: a database multiplies in the width of its input."""
+    # Ibis does not widen what it takes for 64 bits, but the database may have chosen eight.
     narrow = code.cast("int32") if code.type().is_int64() else code
     return narrow.cast("int64")
 
 
 def _total(rows: ir.Table, number: ir.Value) -> ir.Table:
-    """Return the query of one number of all rows."""
+    """Return the query for one number over all rows."""
     return rows.aggregate(**{NUMBER: number}).select(**{KEY: _integer(0), NUMBER: ibis._[NUMBER]})
 
 
@@ -181,13 +182,13 @@ def _refuses(recoding: Recoding) -> bool:
 
 
 def _is_confused(column: ir.StringColumn) -> ir.BooleanValue:
-    """Return whether a column takes different texts for the same: its value is cut off, and its collation is left."""
+    """Return whether a column treats different texts as equal: its value is cut off, only its collation is left."""
     none = column.left(0)
     return functools.reduce(operator.or_, ((none + one) == other for one, other in _CONFUSABLE))
 
 
 def _first_clipped(weights: Weights) -> float:
-    """Return the least double whose shortest decimal form is above the maximum: the forms grow as the doubles do."""
+    """Return the smallest double whose shortest decimal form is above the maximum: the forms grow with the doubles."""
     number = float(weights.maximum)
     while Fraction(repr(number)) > weights.maximum:
         number = math.nextafter(number, 0)
@@ -198,7 +199,7 @@ def _first_clipped(weights: Weights) -> float:
 
 @ibis.udf.scalar.builtin(name=UNITS)  # type: ignore[untyped-decorator]
 def _in_units(number: float) -> int:  # type: ignore[empty-body]
-    """What the connection gives that name to."""
+    """The function with that name in the connection."""
 
 
 @ibis.udf.scalar.builtin(name="div", signature=((_NUMERIC, _NUMERIC), _NUMERIC))

@@ -1,7 +1,7 @@
 """Recoding as Ibis expressions: one meaning in every SQL dialect, and on Spark.
 
-The meaning is that of `reading.sql`, which reads files: text is compared by its characters, everything else by value.
-No expression can fail on a record, whatever it holds, for a database's own error may quote it.
+The meaning is the same as in `reading.sql`, which reads files: text is compared by its characters, everything else
+by value. No expression can fail on any record, because a database's own error may quote it.
 """
 
 import sys
@@ -28,15 +28,15 @@ from tabulary.confidential.reading.sql import NUMBER
 
 _LARGEST = sys.float_info.max
 
-# What is nearer to infinity than to the largest double, and what is nearer to zero than to the smallest: PostgreSQL
-# turns neither into a double.
+# Values closer to infinity than to the largest double, or closer to zero than to the smallest: PostgreSQL turns
+# neither into a double.
 _TOO_LARGE = Decimal(2**1024 - 2**970)
 _TOO_SMALL = Decimal("2.4704e-324")
 
-# Up to here comparisons, one after the other, are as good as a search.
+# Up to this number a chain of comparisons is as fast as a search.
 _FEW = 8
 
-# Decimals of so many digits fit into 64 bits, and whole numbers below this into 32, with any code added.
+# Decimals with this many digits fit in 64 bits, and whole numbers below this in 32, with any code added.
 _DIGITS = 18
 _SMALL = 2**30
 
@@ -44,7 +44,7 @@ _SMALL = 2**30
 def is_readable(kind: dt.DataType) -> bool:
     """Return whether a column of this type has a text that can be a level.
 
-    A moment with a time zone has none: every reader sees another one.
+    A timestamp with a time zone has none: every reader sees a different text.
 
     >>> kinds = ("int8", "float32", "decimal(9, 2)", "string", "date", "timestamp", "timestamp('UTC')", "array<int8>")
     >>> [is_readable(dt.dtype(kind)) for kind in kinds]
@@ -59,8 +59,8 @@ def is_readable(kind: dt.DataType) -> bool:
 def code_of(column: ir.Value, recoding: Recoding, dialect: str) -> ir.Value:
     """Return the code of each value's level, or `recoding.unknown`: small integers, never null.
 
-    `dialect` is Ibis's name of the database, "pyspark" for Spark's SQL. The time it takes hardly depends on the number
-    of levels or bins, but for numbers with decimals: those are found by a tree of comparisons.
+    `dialect` is Ibis's name of the database, "pyspark" for Spark's SQL. The time hardly depends on the number of
+    levels or bins, except for numbers with decimals, which a tree of comparisons finds.
 
     >>> recoding = Recoding("sex", "SEX", ("F", "M"), ("1", "2"), (), (0, 1), None, drop=False)
     >>> people = ibis.table({"SEX": "int64"}, name="people")
@@ -74,7 +74,7 @@ def code_of(column: ir.Value, recoding: Recoding, dialect: str) -> ir.Value:
     if recoding.edges:
         return _bin_of(column, recoding, dialect)
     if isinstance(kind, dt.Decimal) and kind.scale == 0 and kind.precision and kind.precision <= _DIGITS:
-        # Codes are often kept so, where a database has no other whole numbers.
+        # Where a database has no other whole numbers, codes are often stored in this way.
         column, kind = column.cast("int64"), dt.int64
     if isinstance(kind, dt.Integer):
         return _integer(column, recoding, dialect)
@@ -84,10 +84,11 @@ def code_of(column: ir.Value, recoding: Recoding, dialect: str) -> ir.Value:
 
 
 def number_of(column: ir.Value, dialect: str) -> ir.Value | None:
-    """Return each value as a finite double, or null; None if the type holds no numbers.
+    """Return each value as a finite double, or null; None if the type contains no numbers.
 
     Texts may be numbers, as in `reading.sql.numbers`. A number of 32 bits is read as it is shown. Spark shows it as
-    Java does: before version 19 with a digit too many where it is very large or very small, though in its own bin.
+    Java does: before version 19 a very large or very small number has one digit too many, but is in the correct
+    bin.
     """
     # Of its own type: where a day is a text, it still is no number.
     holds_numbers = isinstance(column.type(), dt.Integer | dt.Floating | dt.Decimal | dt.String)
@@ -99,7 +100,7 @@ def number_of(column: ir.Value, dialect: str) -> ir.Value | None:
 
 
 def _number(column: ir.Value, dialect: str) -> tuple[list[ir.Value], ir.Value] | None:
-    """Return when a value is a finite number, and the number; each is asked for only if all before it hold."""
+    """Return when a value is a finite number, and the number; a condition is tested only if the earlier ones hold."""
     kind = column.type()
     double = column.cast("float64")
     if isinstance(kind, dt.Integer):

@@ -1,4 +1,4 @@
-"""What a database does in its own way: what a column holds beside its type's values, how a text is found in a list."""
+"""Differences between databases: values outside a column's type, and how to find a text in a list."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _TABLE = dt.Array(_BUCKET)
 
 
 def _function(name: str, *kinds: dt.DataType, returns: dt.DataType) -> Any:
-    """Return a function of the database's own, which Ibis calls by its name."""
+    """Return a function of the database itself, which Ibis calls by name."""
 
     def called(*values: Any) -> None: ...
 
@@ -36,12 +36,12 @@ _string = _function("string", dt.string, returns=dt.string)
 
 
 def as_declared(column: ir.Value, dialect: str) -> ir.Value:
-    """Return the column's values of its own type, and null for any other; text that is equal if its characters are.
+    """Return the column's values of its own type, null for others; texts are equal only if their characters are.
 
-    SQLite keeps any value in any column, such as the text NA among numbers, and its dates are texts; decimals it has
-    none. PostgreSQL calls text what it compares in other ways (an enumeration, citext), or fills up with blanks: those
-    at the end of a char(n) are no part of the value. Spark compares moments by way of a time zone, but shows a moment
-    and a day as levels do.
+    SQLite stores any value in any column, such as the text NA among numbers; its dates are texts, and it has no
+    decimals. PostgreSQL calls some types text that it compares in other ways (an enumeration, citext) or fills with
+    blanks: the blanks at the end of a char(n) are not part of the value. Spark compares timestamps by a time zone,
+    but shows a timestamp and a day as levels do.
     """
     kind = column.type()
     if dialect == "sqlite":
@@ -71,10 +71,11 @@ def as_declared(column: ir.Value, dialect: str) -> ir.Value:
 
 
 def code_of_text(text: ir.Value, codes: Mapping[str, int], unknown: int, dialect: str) -> ir.Value:
-    """Return the code of each text, or `unknown`, as fast for thousands of texts as for ten.
+    """Return the code of each text, or `unknown`; thousands of texts take the same time as ten.
 
-    A chain of comparisons takes as long as it is, and Spark cannot compile one of a few thousand. DuckDB, PostgreSQL
-    and Spark look a text up in one literal, byte by byte: an enumeration, a JSON object and a hash table.
+    A chain of comparisons takes time in proportion to its length, and Spark cannot compile a few thousand of them.
+    DuckDB, PostgreSQL and Spark look a text up in one literal, byte by byte: an enumeration, a JSON object and a
+    hash table.
     """
     if dialect in ("postgres", "sqlite"):
         # This character ends a query; PostgreSQL has no text with it.

@@ -1,7 +1,7 @@
-"""The value that a level's text stands for in a column of some type: the one value whose text it is.
+"""The value that a level's text means in a column of some type: the only value with that text.
 
-Databases show a number, a date or a moment in different ways, and compare them in one. So what `reading.sql` says about
-texts is said here about values.
+Databases show a number, a date or a timestamp in different ways, but compare them in one way. So this module states
+for values what `reading.sql` states for texts.
 """
 
 import math
@@ -21,7 +21,7 @@ _LAST_EXACT = 2**53
 
 
 def integer_of(text: str) -> int | None:
-    """Return the whole number that is shown so.
+    """Return the whole number that has this text.
 
     >>> [integer_of(text) for text in ("-7", "07", "7.0", "-0")]
     [-7, None, None, None]
@@ -30,7 +30,7 @@ def integer_of(text: str) -> int | None:
 
 
 def double_of(text: str) -> float | None:
-    """Return the finite number of 64 bits that is shown so.
+    """Return the finite 64-bit number that has this text.
 
     >>> [double_of(text) for text in ("7", "7.0", "0.1", "1e-07", "1e-7", "1e+16", "nan")]
     [7.0, None, 0.1, 1e-07, None, 1e+16, None]
@@ -40,7 +40,7 @@ def double_of(text: str) -> float | None:
 
 
 def single_of(text: str) -> float | None:
-    """Return the finite number of 32 bits that is shown so, in 64 bits.
+    """Return the finite 32-bit number that has this text, in 64 bits.
 
     >>> [single_of(text) for text in ("0.5", "0.7", "0.699999988079071", "16777217")]
     [0.5, 0.699999988079071, None, None]
@@ -54,9 +54,9 @@ def single_of(text: str) -> float | None:
 
 
 def least_single(edge: float) -> float:
-    """Return the least number of 32 bits that is shown as `edge` or more, in 64 bits; infinity if there is none.
+    """Return the smallest 32-bit number whose text is `edge` or more, in 64 bits; infinity if there is none.
 
-    What a number of 32 bits is shown as decides its bin: 0.7 is stored as a little less than 0.7.
+    The text of a 32-bit number decides its bin: 0.7 is stored as a little less than 0.7.
 
     >>> [least_single(edge) for edge in (0.5, 0.7, 1e39)]
     [0.5, 0.699999988079071, inf]
@@ -72,7 +72,7 @@ def least_single(edge: float) -> float:
 
 
 def decimal_of(text: str, precision: int | None, scale: int | None) -> Decimal | None:
-    """Return the decimal that is shown so, if a type of that many digits, `scale` of them decimals, can hold it.
+    """Return the decimal that has this text, if a type with that many digits, `scale` of them decimals, can store it.
 
     >>> [decimal_of(text, 4, 2) for text in ("1.25", "1.250", "1.125", "100", "-0")]
     [Decimal('1.25'), None, None, None, None]
@@ -87,7 +87,7 @@ def decimal_of(text: str, precision: int | None, scale: int | None) -> Decimal |
 
 
 def date_of(text: str) -> date | None:
-    """Return the day of the years 1 to 9999 that is shown so.
+    """Return the day, in the years 1 to 9999, that has this text.
 
     >>> date_of("2024-02-29"), date_of("20240229"), date_of("2023-02-29")
     (datetime.date(2024, 2, 29), None, None)
@@ -100,7 +100,7 @@ def date_of(text: str) -> date | None:
 
 
 def moment_of(text: str) -> datetime | None:
-    """Return the moment without a zone, of the years 1 to 9999, that is shown so.
+    """Return the timestamp without a zone, in the years 1 to 9999, that has this text.
 
     >>> moment_of("2024-02-29 12:00:00.5"), moment_of("2024-02-29 12:00:00.50"), moment_of("2024-02-29")
     (datetime.datetime(2024, 2, 29, 12, 0, 0, 500000), None, None)

@@ -1,4 +1,4 @@
-"""A Spark frame's records as codes packed into words, by the columns' places and in Spark's own compiled code."""
+"""A Spark frame's records as codes packed into words, by column position and in Spark's own compiled code."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -21,7 +21,7 @@ from tabulary.errors import InvalidColumn
 
 _CALLED = "the Spark frame"
 
-# To ask for the name is to load the dialect's settings, without which nothing is compiled.
+# Asking for the name loads the settings of the dialect; without them nothing can be compiled.
 _DIALECT = ibis.pyspark.name
 
 # Ibis knows a moment, which Spark shows in whatever zone a session has, as one without a zone.
@@ -33,16 +33,16 @@ _TYPES: dict[type[st.DataType], dt.DataType] = {
 
 
 class Packed:
-    """The words of each record (`Packing`), and last its weight as a double, null if it is none, in Spark's SQL.
+    """The words of each record (`Packing`), and last its weight as a double or null, in Spark's SQL.
 
-    No expression can fail on a record, whatever it holds: an executor would write its value into a log.
+    No expression can fail on any record: an executor would write its value into a log.
     """
 
     def __init__(self, schema: st.StructType, recodings: Sequence[Recoding], weights: Weights | None) -> None:
         names = [field.name for field in schema.fields]
         wanted = [recoding.column for recoding in recodings] + ([weights.column] if weights else [])
         check_columns(names, wanted, _CALLED)
-        # Columns go by their place: Spark takes "Sex" and "sex" for one name, and a dot for a field.
+        # Columns are used by position: Spark treats "Sex" and "sex" as one name, and a dot as a field.
         self._places = [f"c{place}" for place in range(len(names))]
         places = {column: self._places[names.index(column)] for column in wanted}
         kinds = {places[column]: _type_of(schema.fields[names.index(column)].dataType) for column in wanted}
@@ -53,8 +53,8 @@ class Packed:
             if not is_readable(kinds[places[recoding.column]]):
                 kind = schema.fields[names.index(recoding.column)].dataType
                 raise InvalidColumn(
-                    f"column {recoding.column!r} of {_CALLED} has the type {kind.typeName()}, whose values have no "
-                    "text that could be a level. Nothing was counted."
+                    f"column {recoding.column!r} of {_CALLED} has the type {kind.typeName()}, whose values "
+                    "have no text that can be a level. Nothing was counted."
                 )
             code = code_of(source[places[recoding.column]], recoding, _DIALECT).cast("int64")
             words[word].append(code << shift if shift else code)
@@ -72,18 +72,18 @@ class Packed:
 
 
 def _weight(column: Any, weights: Weights) -> Any:
-    # Spark's dates are recoded by their text, which is no number for that.
+    # Spark's dates are recoded by their text, which is not a number.
     number = None if column.type().is_temporal() else number_of(column, _DIALECT)
     if number is None:
         raise InvalidColumn(
-            f"column {weights.column!r} of {_CALLED} has a type whose values are no numbers, so they cannot be "
-            "weights. Nothing was counted. Name a column of numbers."
+            f"column {weights.column!r} of {_CALLED} has a type whose values are not numbers, so they "
+            "cannot be weights. Nothing was counted. Name a column of numbers."
         )
     return number
 
 
 def _type_of(kind: st.DataType) -> dt.DataType:
-    """Return Ibis's type of a column; one that cannot be read where Ibis has none."""
+    """Return Ibis's type of a column, or an unreadable type if Ibis has none."""
     if isinstance(kind, st.UserDefinedType):
         return dt.unknown
     try:

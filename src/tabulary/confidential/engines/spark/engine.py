@@ -1,7 +1,8 @@
-"""The engine that counts on a Spark cluster: one pass over the records, however many margins there are.
+"""The engine that counts on a Spark cluster: one pass over the records for any number of margins.
 
-Spark reads and recodes in its own compiled code and packs the codes of a record into few words; the Python beside each
-executor unpacks, admits and counts them as the compiled engine does, and only blocks of counters are sent on.
+Spark reads and recodes in its own compiled code and packs the codes of a record into few words. The Python process
+of each executor unpacks, validates and counts them as the compiled engine does, and sends on only blocks of
+counters.
 """
 
 import warnings
@@ -17,7 +18,7 @@ from tabulary.confidential.dropping import dropping
 from tabulary.confidential.engines import Counts
 from tabulary.confidential.engines.spark.jobs import Jobs
 from tabulary.confidential.engines.spark.sessions import check_spark, session_of
-from tabulary.confidential.validation import Findings, clipping_warning
+from tabulary.confidential.validation import RecordFaults, clipping_warning
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from tabulary.confidential.engines.spark.worker import Count
 
-# From `count` to who called `Records.tally`: that line is the one to look at.
+# The number of frames from `count` to the caller of `Records.tally`, where the warning points.
 _TO_THE_CALLER = 3
 
 _ESCAPED = "spark.sql.parser.escapedStringLiterals"
@@ -36,26 +37,26 @@ _ESCAPED = "spark.sql.parser.escapedStringLiterals"
 _COUNTER_BYTES = 8
 
 # What a task sends besides its counters.
-_TASK_BYTES = 1 << 10
+TASK_BYTES = 1 << 10
 
-# Every task has counters of its own, so ten thousand small files must not make ten thousand tasks. So many are always
-# allowed, since a cluster may grow while it works; beyond them, as many as keep all counters within these bytes.
-_TASKS = 200
-_TASKS_A_CORE = 4
-_CLUSTER_BYTES = 1 << 32
+# Every task has its own counters, so ten thousand small files must not make ten thousand tasks. This many tasks are
+# always allowed, because a cluster may grow while it works; more are allowed as long as all counters fit in these
+# bytes.
+TASKS = 200
+TASKS_A_CORE = 4
+CLUSTER_BYTES = 1 << 32
 
-# Up to so many bytes of counters of all tasks are added up by the driver. More are added up on the cluster first, so
+# Up to this many bytes, the driver adds the counters of all tasks. More bytes are first added on the cluster, so
 # that each counter comes to the driver once.
-_DRIVER_BYTES = 1 << 26
+DRIVER_BYTES = 1 << 26
 
 
 class SparkEngine:
     """The records of a Spark frame, counted on its cluster; see `Engine`.
 
-    Every tally reads the frame anew, and each part of it once: what is wrong with the records is found then. If an
-    executor is lost, its part is counted again from the beginning and what it had counted is lost with it, so every
-    record counts once. A frame that is not the same when it is read again, as one with `rand` in it, is no set of
-    records.
+    Every tally reads the frame again, each part once: faults of the records are found then. If an executor is lost,
+    its part is counted again from the beginning and its earlier counts are lost, so every record counts once. A
+    frame that changes when it is read again, for example one with `rand`, is not a set of records.
     """
 
     name = "spark"
@@ -87,8 +88,8 @@ class SparkEngine:
     ) -> Self:
         """Return the records of a table, by its name in Spark's catalog, or of Parquet files, by their path.
 
-        `url` is spark://host:7077. The session is the process's own if it has one on that master; otherwise one is
-        started, and `close` stops it.
+        `url` is spark://host:7077. If the process already has a session on that master, it is used; otherwise one
+        is started, and `close` stops it.
         """
         check_spark()
         resolve_all(domain, codings)
@@ -129,8 +130,8 @@ class SparkEngine:
             raise UnreadableSource("a stream of records has no end. Write it to a table, and count that.")
         if escaped == "true":
             raise InvalidAddress(
-                f"the setting {_ESCAPED} makes Spark read a level with a backslash as another one. Nothing was "
-                "counted. Set it to false, as it is unless somebody sets it, in the session that counts."
+                f"the setting {_ESCAPED} makes Spark misread a level with a backslash. Nothing was counted. "
+                "Set it to false, which is the default, in the session that counts."
             )
         records = Packed(schema, self._recodings, weights)
         self._records: Any = jobs.do(lambda: records.of(frame))
@@ -146,7 +147,7 @@ class SparkEngine:
         counted = tuple(larger.margin for larger in covering)
         cells = sum(map(self.domain.cells, counted))
         frame = self._counted(Count(self.domain, self._recodings, self.weights, counted), cells)
-        found, totals = _gathered(self._jobs.do(frame.toArrow, progress), cells)
+        found, totals = gathered(self._jobs.do(frame.toArrow, progress), cells)
         found.check(self.domain, self._recodings, self.weights)
         if progress is not None:
             progress("counting", 100, 100)
@@ -157,25 +158,26 @@ class SparkEngine:
     def fingerprint(self, key: bytes) -> str:
         """Refuse: the records are not here."""
         raise InvalidAddress(
-            "records on Spark have no fingerprint: it is made of all of them, and they do not leave their cluster. "
-            "Nothing was read. Write them to Parquet files, and open those with Records.from_file(...)."
+            "records on Spark have no fingerprint: it needs all records, and they do not leave their "
+            "cluster. Nothing was read. Write them to Parquet files, and open those with "
+            "Records.from_file(...)."
         )
 
     def close(self) -> None:
-        """Let go of the frame; stop the session if it was started for these records."""
+        """Release the frame; stop the session if it was started for these records."""
         self._records = None
         if self._stops:
             self._stops = False
             self._jobs.session.stop()
 
     def _counted(self, work: "Count", cells: int) -> Any:
-        """Return a frame of findings and of blocks of counters, which are still to be added up."""
+        """Return a frame of findings and of blocks of counters, not yet added up."""
         from tabulary.confidential.engines.spark.worker import SCHEMA, Merge, Task
 
-        bytes_a_task = _TASK_BYTES + _COUNTER_BYTES * cells
-        tasks = max(_TASKS, _TASKS_A_CORE * self._jobs.cores)
-        by_the_driver = tasks * bytes_a_task <= _DRIVER_BYTES
-        tasks = max(tasks, (_DRIVER_BYTES if by_the_driver else _CLUSTER_BYTES) // bytes_a_task)
+        bytes_a_task = TASK_BYTES + _COUNTER_BYTES * cells
+        tasks = max(TASKS, TASKS_A_CORE * self._jobs.cores)
+        by_the_driver = tasks * bytes_a_task <= DRIVER_BYTES
+        tasks = max(tasks, (DRIVER_BYTES if by_the_driver else CLUSTER_BYTES) // bytes_a_task)
 
         def planned() -> Any:
             blocks = self._records.coalesce(tasks).mapInArrow(Task(work), SCHEMA)
@@ -185,19 +187,19 @@ class SparkEngine:
 
 
 def _seen(frame: Any) -> tuple[Any, bool, str]:
-    """Return what has to be known of a frame before it is counted: of its records, nothing."""
+    """Return what must be known about a frame before counting: nothing about its records."""
     return frame.schema, frame.isStreaming, frame.sparkSession.conf.get(_ESCAPED, "false")
 
 
-def _gathered(results: Any, cells: int) -> tuple[Findings, NDArray[np.int64]]:
-    """Return what was found in all parts, and their counters added up, each margin's after the other's."""
+def gathered(results: Any, cells: int) -> tuple[RecordFaults, NDArray[np.int64]]:
+    """Return the findings of all parts, and their counters added up, one margin after the other."""
     from tabulary.confidential.engines.spark.worker import BLOCK_CELLS, blocks_of
 
-    found = Findings()
+    found = RecordFaults()
     totals = np.zeros(cells, dtype=np.int64)
     for batch in results.to_batches():
         for number, block in blocks_of(batch):
-            if isinstance(block, Findings):
+            if isinstance(block, RecordFaults):
                 found |= block
             else:
                 start = number * BLOCK_CELLS

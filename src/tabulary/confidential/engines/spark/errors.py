@@ -1,4 +1,4 @@
-"""What may be said of Spark's errors: the kind of trouble and the way out, never Spark's own text."""
+"""Our messages for Spark's errors: the kind of problem and the remedy, never Spark's own text."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ from tabulary.confidential.engines.spark.worker import FAILED, OTHER_VERSION, OU
 
 @dataclass(frozen=True)
 class Trouble:
-    """What stood in the way, what to do about it, and the pattern by which Spark's text shows it."""
+    """What stood in the way, what to do about it, and the pattern that identifies it in Spark's text."""
 
     said: str
     remedy: str
@@ -29,14 +29,14 @@ _MEMORY = (
 )
 
 ENDED = Trouble(
-    "the Spark session has ended, or its cluster has gone",
+    "the Spark session has ended, or its cluster is no longer available",
     "Start a session on a cluster that is running, and count again.",
     "SparkContext was shut down|stopped SparkContext|SparkContext is stopped|Answer from Java side|Master removed|"
     "Connection refused|Py4JNetworkError|masters are unresponsive|SESSION_CLOSED|"
     "'NoneType' object has no attribute 'sc'",
 )
 
-# The first that fits is told, so a cause stands before what it leads to.
+# The first match is used, so a cause must come before its consequences.
 _TROUBLES = (
     Trouble(
         "the executors' Python has another version of Tabulary than this one",
@@ -65,9 +65,9 @@ _TROUBLES = (
         "maxResultSize",
     ),
     Trouble(
-        "executors, or the Python beside them, were lost more often than Spark tries again, as happens where they run "
-        "out of memory",
-        f"Their logs say why. {_MEMORY}",
+        "executors, or their Python processes, were lost more often than Spark tries again. A common cause "
+        "is too little memory",
+        f"The logs of the executors say why. {_MEMORY}",
         "ExecutorLostFailure|RejectedExecution|worker exited unexpectedly|[Ww]orker lost|FetchFailed",
     ),
     Trouble(
@@ -76,22 +76,22 @@ _TROUBLES = (
         "TABLE_OR_VIEW_NOT_FOUND|SCHEMA_NOT_FOUND|REQUIRES_SINGLE_PART_NAMESPACE|PARSE_SYNTAX_ERROR|PARSE_EMPTY",
     ),
     Trouble(
-        "there is nothing at that path, as the cluster sees it",
+        "the cluster finds nothing at that path",
         "Give the path of Parquet files that this machine and the workers can both read.",
         "PATH_NOT_FOUND|UNABLE_TO_INFER_SCHEMA|FileNotFound|No such file",
     ),
     Trouble(
-        "Spark may not read it",
+        "Spark is not allowed to read it",
         "Give the account that Spark runs under the right to read it.",
         "AccessControlException|AccessDenied|Permission denied|INSUFFICIENT_PERMISSIONS",
     ),
     Trouble(
-        "a file of it is damaged, or is no Parquet file",
+        "a file of it is damaged, or is not a Parquet file",
         "Repair or remove that file; the log of Spark's driver names it.",
         "FAILED_READ_FILE|CANNOT_READ_FILE|is not a Parquet file|Could not read footer",
     ),
     Trouble(
-        "two of its columns have one name, as Spark spells names",
+        "Spark reads the names of two of its columns as the same",
         "Set spark.sql.caseSensitive to true, or rename one of them.",
         "COLUMN_ALREADY_EXISTS|AMBIGUOUS_",
     ),
@@ -106,14 +106,14 @@ _TROUBLES = (
 
 _OTHER = Trouble("Spark could not do it", "The logs of Spark's driver and executors say why.", "")
 
-# PySpark writes the text of errors to the standard error output by these names, and all that Java says, results and
-# errors, into the logs of whoever listens to these others.
+# PySpark writes the text of errors to standard error under these names, and everything from Java, results and
+# errors, to the log handlers of these other names.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LISTENERS = ("py4j.clientserver", "py4j.java_gateway")
 
 
 def trouble_of(problem: BaseException) -> Trouble:
-    """Return what may be said of an error: it is looked at, and forgotten."""
+    """Return what may be said about an error; the error itself is then forgotten."""
     text = type(problem).__name__
     # To show an error, PySpark asks a Java process that may have ended.
     with suppress(Exception):
@@ -123,7 +123,7 @@ def trouble_of(problem: BaseException) -> Trouble:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Keep PySpark from writing into logs what this thread hears of Java: an error may quote a record."""
+    """Stop PySpark from logging what this thread receives from Java: an error may quote a record."""
     from pyspark.logger import PySparkLogger
 
     here = get_ident()

@@ -1,4 +1,4 @@
-"""Work on a Spark session that can be watched, interrupted and given up, and whose errors are ours."""
+"""Work on a Spark session that can be watched, interrupted and cancelled, with our own errors."""
 
 import time
 from collections.abc import Callable
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import pyspark.sql
 
 PATIENCE = "spark.tabulary.patience"
-"""The setting of Spark for how many seconds a job of ours waits for the cluster to work on it."""
+"""The Spark setting for the number of seconds that a job waits for the cluster."""
 
 _PATIENCE_SECONDS = 120.0
-_SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_CANCEL = 20.0
 _HUNDREDTHS = 100
 
@@ -26,10 +26,10 @@ _T = TypeVar("_T")
 
 
 class Jobs:
-    """What is asked of one Spark session, and how the records are called if it fails.
+    """The work on one Spark session, and the name of the records in an error.
 
-    Everything runs in a thread of its own, so that the caller's thread can report and be interrupted: Ctrl-C cancels
-    the job, and leaves the session as it was.
+    Everything runs in its own thread, so that the caller's thread can report and be interrupted: Ctrl-C cancels the
+    job and does not change the session.
     """
 
     def __init__(self, session: "pyspark.sql.SparkSession", called: str) -> None:
@@ -37,21 +37,21 @@ class Jobs:
 
         self.session = session
         self._called = called
-        # A session of Spark Connect is of another class, and shows nothing of the cluster.
+        # A Spark Connect session has another class and shows nothing of the cluster.
         self._context: Any = session.sparkContext if isinstance(session, SparkSession) else None
         self._patience = _PATIENCE_SECONDS
         self._patience = _seconds(self.do(lambda: str(session.conf.get(PATIENCE, str(_PATIENCE_SECONDS)))))
 
     @property
     def cores(self) -> int:
-        """How many cores the session has now; none where it does not tell."""
+        """The number of cores of the session now; none if it does not say."""
         return 0 if self._context is None else self.do(lambda: int(self._context.defaultParallelism))
 
     def do(self, action: Callable[[], _T], progress: Progress | None = None) -> _T:
-        """Return what the action returns; if it fails, raise an error that has forgotten the other one's text.
+        """Return what the action returns; if it fails, raise our own error without the original text.
 
-        Progress counts hundredths of the tasks that are known: Spark plans stage by stage, so the last may have to be
-        waited for. Spark Connect tells none.
+        Progress is in hundredths of the known tasks: Spark plans stage by stage, so the last hundredth may take
+        long. Spark Connect reports no progress.
         """
         name = f"tabulary-{uuid4()}"
         done: list[_T] = []
@@ -76,9 +76,10 @@ class Jobs:
         if not patient:
             self._cancel(name, thread)
             raise UnreadableSource(
-                f"{self._called} cannot be counted: for {self._patience:g} seconds the cluster has worked on none of "
-                "it. Nothing was counted. See that its workers run, and have as many free cores and as much memory "
-                f"as an executor asks for; or wait longer: the setting {PATIENCE} is in seconds."
+                f"{self._called} cannot be counted: for {self._patience:g} seconds the cluster has worked "
+                "on none of it. Nothing was counted. Check that its workers run and have as many free "
+                f"cores and as much memory as an executor needs; or wait longer: the setting {PATIENCE} is "
+                "in seconds."
             )
         if done:
             return done[0]
@@ -90,7 +91,7 @@ class Jobs:
         raise trouble
 
     def _thread(self, run: Callable[[], None]) -> Thread | None:
-        """Return a thread that has begun to run, with the caller's own settings of Spark; None if there is no Spark."""
+        """Return a running thread with the caller's own Spark settings; None if there is no Spark."""
         from pyspark import InheritableThread
 
         with suppress(Exception):
@@ -100,20 +101,20 @@ class Jobs:
         return None
 
     def _begin(self, name: str) -> None:
-        """Name what this thread is going to do, so that another one can watch and cancel it."""
+        """Name the work of this thread, so that another thread can watch and cancel it."""
         if self._context is None:
             self.session.addTag(name)
         else:
             self._context.setJobGroup(name, "tabulary", interruptOnCancel=True)
 
     def _watch(self, thread: Thread, name: str, progress: Progress | None) -> bool:
-        """Wait for the thread, and report from the caller's own, where it may print or raise; False: for too long."""
+        """Wait for the thread and report from the caller's, where a report may print or raise; False: timed out."""
         worked = last = time.monotonic()
         furthest = 0
         while thread.is_alive():
             thread.join(0.05)
             now = time.monotonic()
-            if now - last < _SECONDS_BETWEEN_LOOKS:
+            if now - last < SECONDS_BETWEEN_LOOKS:
                 continue
             last = now
             completed, known, waiting = self._tasks(name)
@@ -127,9 +128,9 @@ class Jobs:
         return True
 
     def _tasks(self, name: str) -> tuple[int, int, bool]:
-        """Return how many tasks are completed, how many are known, and whether they wait without one at work."""
+        """Return how many tasks are complete, how many are known, and whether they wait while none is running."""
         completed = known = active = running = 0
-        # Nothing is known of a context that has just ended; what that means, the thread will say.
+        # A context that has just ended gives no information; the thread will say what that means.
         with suppress(Exception):
             tracker = self._context.statusTracker()
             for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(name)):
@@ -156,5 +157,5 @@ def _seconds(asked: str) -> float:
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise InvalidAddress(f"the setting {PATIENCE} is a number of seconds above zero, such as 120.")
+        raise InvalidAddress(f"the setting {PATIENCE} must be a number of seconds above zero, such as 120.")
     return seconds

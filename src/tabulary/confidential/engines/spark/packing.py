@@ -1,4 +1,4 @@
-"""Codes packed into words of 64 bits, so that a record of twenty columns leaves Spark as two numbers."""
+"""Codes packed into 64-bit words, so that a record of twenty columns leaves Spark as two numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tabulary.confidential.store import Codes
 
-# The sign is left alone: a word is never negative, in whatever language.
+# The sign bit is not used: a word is never negative, in any language.
 _WORD_BITS = 63
 
 
@@ -16,7 +16,7 @@ _WORD_BITS = 63
 class Packing:
     """Which bits of which word hold the code of each column.
 
-    A column of n levels has the codes 0 to n, the last for none of them. Columns are dealt into words in their order,
+    A column of n levels has the codes 0 to n, the last one for "not a level". Columns go into words in their order,
     each into the first word with room for it.
 
     >>> packing = Packing.of([2, 5, 70_000])
@@ -32,7 +32,7 @@ class Packing:
 
     @classmethod
     def of(cls, levels: Sequence[int]) -> "Packing":
-        """Return a packing for columns of so many levels."""
+        """Return a packing for columns with these numbers of levels."""
         words, shifts, filled = [], [], [0]
         widths = [n.bit_length() for n in levels]
         for width in widths:
@@ -46,12 +46,12 @@ class Packing:
 
     @property
     def count(self) -> int:
-        """How many words a record takes."""
+        """The number of words per record."""
         return max(self.words) + 1
 
     def unpack(self, words: Sequence[NDArray[np.int64]], columns: Sequence[Codes]) -> None:
-        """Write the code of each column into the array that is given for it."""
-        # The compiler is loaded where something is unpacked: on executors.
+        """Write the code of each column into the given array."""
+        # Only executors unpack, so the compiler is loaded here.
         from tabulary.confidential.engines.spark.unpacking import unpack
 
         for word, shift, mask, column in zip(self.words, self.shifts, self.masks, columns, strict=True):

@@ -1,4 +1,4 @@
-"""A session on the Spark master of an address."""
+"""A session on the Spark master at an address."""
 
 import os
 import re
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _SECONDS_TO_CONNECT = 10.0
 
-# A master, or several of which one leads. No user and no password: a standalone master knows neither.
+# One master, or several masters with one leader. No user and no password: a standalone master knows neither.
 _MASTER = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})"
 _ADDRESS = re.compile(rf"spark://{_MASTER}(,{_MASTER})*")
 
-_JAVA = "Install Java 17 or newer, and let JAVA_HOME name its folder if it is not on the path."
+_JAVA = "Install Java 17 or newer, and set JAVA_HOME to its folder if it is not on the path."
 
 
 def check_spark() -> None:
@@ -38,17 +38,17 @@ def masters(url: str) -> tuple[tuple[str, int], ...]:
     (('one', 7077), ('two', 7077))
     """
     if not _ADDRESS.fullmatch(url):
-        # It is not repeated: what stands before an @ may be a password.
+        # The address is not repeated: the part before an @ may be a password.
         raise InvalidAddress(
-            "the address of a Spark master is spark://host:7077, and nothing more: no user, no password, no path. "
-            "Nothing was read. Records on another kind of cluster are counted from a frame of its own session: "
+            "the address of a Spark master is spark://host:7077, without user, password or path. Nothing "
+            "was read. For records on another kind of cluster, count a frame of your own session: "
             "Records.from_spark(frame, ...)."
         )
     return tuple((host.strip("[]"), int(port)) for host, port in re.findall(_MASTER, url))
 
 
 def session_of(url: str) -> tuple["pyspark.sql.SparkSession", bool]:
-    """Return a session on the master, and whether it was started for this: a process has one at a time.
+    """Return a session on the master, and whether it was started here: a process has one session at a time.
 
     Its settings are those of `spark-defaults.conf` in SPARK_CONF_DIR, as for every program that uses Spark.
     """
@@ -61,15 +61,16 @@ def session_of(url: str) -> tuple["pyspark.sql.SparkSession", bool]:
     if there is not None:
         if there.master != url:
             raise UnreadableSource(
-                f"this process has a Spark session on another master than {shown}, and can have one at a time. Nothing "
-                "was counted. Stop that session, or count a frame of it: Records.from_spark(frame, ...)."
+                f"this process already has a Spark session on another master than {shown}, and can have "
+                "only one. Nothing was counted. Stop that session, or count a frame of it: "
+                "Records.from_spark(frame, ...)."
             )
         return SparkSession(there), False
     # Spark itself would try for a minute.
     if not any(_answers(host, port) for host, port in places):
         raise UnreadableSource(
-            f"no Spark master answers at {shown}. Nothing was counted. See that one runs there, and that this machine "
-            "may reach it."
+            f"no Spark master answers at {shown}. Nothing was counted. Check that one runs there, and that "
+            "this machine may reach it."
         )
     return _started(url, shown), True
 
@@ -93,12 +94,12 @@ def _started(url: str, shown: str) -> "pyspark.sql.SparkSession":
     except Exception as problem:
         remedy = trouble_of(problem).remedy
     finally:
-        # Spark's answer to Ctrl-C cancels whatever runs, and fails once the session has ended: a job of ours is
-        # cancelled by who waits for it.
+        # Spark's reaction to Ctrl-C cancels everything and fails after the end of the session; here the waiting
+        # caller cancels its own job.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupted)
     if SparkContext._active_spark_context is not None:
-        # What is left of the session would stand in the way of the next.
+        # The remains of the session would block the next one.
         SparkContext._active_spark_context.stop()
     if no_java:
         raise MissingExtra(f"Spark needs Java, and none could be started. Nothing was counted. {_JAVA}")
@@ -108,7 +109,7 @@ def _started(url: str, shown: str) -> "pyspark.sql.SparkSession":
 
 
 def _with_its_python(session: "pyspark.sql.SparkSession") -> "pyspark.sql.SparkSession":
-    """Let the workers run the Python that the settings name: without spark-submit, only the environment is asked."""
+    """Let the workers run the Python of the settings: without spark-submit, Spark looks only at the environment."""
     context = session.sparkContext
     if "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = context.getConf().get("spark.pyspark.python", context.pythonExec)

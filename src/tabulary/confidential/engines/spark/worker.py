@@ -1,8 +1,8 @@
-"""What runs on Spark's executors: records in packed codes go in, blocks of counters come out.
+"""What runs on Spark's executors: packed records go in, blocks of counters come out.
 
-Spark sends a `Task` by the name of its class, and what it works on as bytes: an executor's Python has the same version
-of Tabulary installed, or says that it has not before it looks at a record. Nothing that is raised here quotes a record,
-since Spark writes it into logs.
+Spark sends a `Task` by the name of its class, and its data as bytes. An executor's Python must have the same
+version of Tabulary; if not, it says so before it looks at a record. No error raised here quotes a record, because
+Spark writes errors into logs.
 """
 
 import pickle
@@ -18,22 +18,22 @@ from numpy.typing import NDArray
 from tabulary.confidential.coding import Recoding
 from tabulary.confidential.engines.spark.packing import Packing
 from tabulary.confidential.store import CHUNK_ROWS, Layout
-from tabulary.confidential.validation import Admission, Findings
+from tabulary.confidential.validation import RecordFaults, Validation
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 
 SCHEMA = "block long, width int, cells binary"
-"""What comes out, as Spark spells it: a block's number, the bytes of each of its counters, and the counters."""
+"""The output columns in Spark's words: the number of a block, the bytes per counter, and the counters."""
 
 BLOCK_CELLS = 1 << 14
-"""How many counters are added up together: at most 128 KiB."""
+"""The number of counters that are added up together: at most 128 KiB."""
 
 OTHER_VERSION = "TABULARY_OF_ANOTHER_VERSION"
 OUT_OF_MEMORY = "TABULARY_OUT_OF_MEMORY"
 FAILED = "TABULARY_FAILED"
-"""What a worker says in place of any error."""
+"""The message of a worker in place of any error."""
 
-# The findings travel as a block of their own.
+# The findings are sent as a block of their own.
 _FINDINGS = -1
 _BLOCKS_A_BATCH = 64
 _ARROW = pyarrow.schema([("block", pyarrow.int64()), ("width", pyarrow.int32()), ("cells", pyarrow.binary())])
@@ -54,7 +54,7 @@ class Task:
         self._work = pickle.dumps(work)
 
     def __call__(self, batches: Batches) -> Batches:
-        """Do the work on one part of the data; what goes wrong is told without a word from the records."""
+        """Do the work on one part of the data; an error contains nothing from the records."""
         if self._version != version("tabulary"):
             raise RuntimeError(OTHER_VERSION)
         try:
@@ -66,13 +66,13 @@ class Task:
             told = OUT_OF_MEMORY
         except Exception as problem:
             told = f"{FAILED} {type(problem).__name__}"
-        # Raised out here, so that the other error is not even its context.
+        # Raised here, outside the handler, so that the original error is not even its context.
         raise RuntimeError(told)
 
 
 @dataclass(frozen=True)
 class Count:
-    """Counts one part of the records: some margins of it, in one pass. Public, as the plan is."""
+    """Counts some margins of one part of the records, in one pass. Public, like the plan."""
 
     domain: Domain
     recodings: tuple[Recoding, ...]
@@ -80,7 +80,7 @@ class Count:
     margins: tuple[Margin, ...]
 
     def run(self, batches: Batches) -> Batches:
-        """Yield the findings and the counters; a batch holds the words of codes, and last the weights if any."""
+        """Yield the findings and the counters; a batch has the words of codes, and last any weights."""
         part = _Part(self)
         for batch in batches:
             part.add(batch)
@@ -89,15 +89,15 @@ class Count:
 
 @dataclass(frozen=True)
 class Merge:
-    """Adds up the blocks of many parts, of which each block holds few."""
+    """Adds up the blocks of many parts; each part has only a few blocks."""
 
     def run(self, batches: Batches) -> Batches:
         """Yield each block once."""
         sums: dict[int, NDArray[np.int64]] = {}
-        found = Findings()
+        found = RecordFaults()
         for batch in batches:
             for number, cells in blocks_of(batch):
-                if isinstance(cells, Findings):
+                if isinstance(cells, RecordFaults):
                     found |= cells
                 elif number in sums:
                     sums[number] += cells
@@ -106,8 +106,8 @@ class Merge:
         yield from _sent(found, sums.items())
 
 
-def blocks_of(batch: pyarrow.RecordBatch) -> Iterator[tuple[int, NDArray[Any] | Findings]]:
-    """Yield what a batch of results holds: blocks of counters by number, and findings."""
+def blocks_of(batch: pyarrow.RecordBatch) -> Iterator[tuple[int, NDArray[Any] | RecordFaults]]:
+    """Yield the content of a batch of results: blocks of counters by number, and findings."""
     numbers, widths, cells = (batch.column(i) for i in range(3))
     for number, width, bytes_ in zip(numbers.to_pylist(), widths.to_pylist(), cells, strict=True):
         if number == _FINDINGS:
@@ -117,7 +117,7 @@ def blocks_of(batch: pyarrow.RecordBatch) -> Iterator[tuple[int, NDArray[Any] | 
 
 
 class _Part:
-    """The records of one part, gathered into chunks that stay near the core while every margin is counted."""
+    """The records of one part, gathered into chunks that stay in cache while every margin is counted."""
 
     def __init__(self, work: Count) -> None:
         # Loading the compiler takes a moment, which a worker spends once.
@@ -126,7 +126,7 @@ class _Part:
         shape, weights = work.domain.shape, work.weights
         layout = Layout(shape if weights is None else (*shape, weights.sensitivity))
         self._packing = Packing.of(shape)
-        self._admission = Admission(work.domain, work.recodings, weights)
+        self._validation = Validation(work.domain, work.recodings, weights)
         self._counter = Counter(work.margins, work.domain, layout, weighted=weights is not None)
         self._matrices = layout.matrices(np.zeros(layout.chunk_bytes, dtype=np.uint8))
         self._columns = [layout.column(self._matrices, place) for place in range(len(layout.groups))]
@@ -157,25 +157,25 @@ class _Part:
         totals = self._counter.totals()
         starts = range(0, len(totals), BLOCK_CELLS)
         blocks = ((number, totals[at : at + BLOCK_CELLS]) for number, at in enumerate(starts))
-        yield from _sent(self._admission.found, blocks)
+        yield from _sent(self._validation.found, blocks)
 
     def _count(self) -> None:
         read: list[NDArray[Any]] = [codes[: self._filled] for codes in self._codes]
         if self._numbers is not None:
             read.append(self._numbers[: self._filled])
         self._filled = 0
-        admitted = self._admission.admit(tuple(read))
+        admitted = self._validation.admit(tuple(read))
         if admitted is None:
             return
         for column, before, after in zip(self._columns, read, admitted, strict=True):
-            # Where no record is left out and no value unknown, the codes are in their place already.
+            # If no record is left out and no value is unknown, the codes are already in place.
             if after is not before:
                 column[: len(after)] = after
         self._counter.add(len(admitted[0]), self._matrices)
 
 
-def _sent(found: Findings, blocks: Iterable[Block]) -> Batches:
-    """Yield findings and blocks of counters for the way; blocks without a count stay behind."""
+def _sent(found: RecordFaults, blocks: Iterable[Block]) -> Batches:
+    """Yield findings and blocks of counters to send; blocks without a count are not sent."""
     rows: list[tuple[int, int, bytes]] = [(_FINDINGS, 1, pickle.dumps(found))]
     for number, cells in blocks:
         largest = int(cells.max())

@@ -1,54 +1,37 @@
-"""Tokens, usage, facts and the heads of the ledger."""
+"""All tables, as `schema` has them, and the triggers that keep the custodian's log append-only.
 
-import sqlalchemy as sa
+No state has been published yet, so this step follows the schema. Once one has, write its tables out here and add a
+step for every later change.
+"""
+
 from alembic import op
+
+from tabulary.builder.state import schema
+from tabulary.builder.state.database import SCHEMA
+from tabulary.ledger.guards import postgresql_triggers, sqlite_triggers
 
 revision = "1"
 down_revision = None
 
+_REFUSALS = {
+    ("log", "INSERT"): "NEW.number <> (SELECT entries + 1 FROM {schema}log_head)",
+    ("log", "UPDATE"): "{always}",
+    ("log", "DELETE"): "{always}",
+    ("log_head", "INSERT"): "EXISTS (SELECT 1 FROM {schema}log_head)",
+    ("log_head", "UPDATE"): "NEW.id <> OLD.id OR NEW.entries <> OLD.entries + 1",
+    ("log_head", "DELETE"): "{always}",
+}
+
 
 def upgrade() -> None:
-    """Create the four tables."""
-    number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-    op.create_table(
-        "tokens",
-        sa.Column("number", number, nullable=False),
-        sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("role", sa.Text(), nullable=False),
-        sa.Column("account", sa.Text()),
-        sa.Column("digest", sa.Text(), nullable=False),
-        sa.Column("created", sa.Text(), nullable=False),
-        sa.Column("expires", sa.Text()),
-        sa.Column("revoked", sa.Text()),
-        sa.PrimaryKeyConstraint("number", name="tokens_pkey"),
-        sa.UniqueConstraint("id", name="tokens_id_key"),
-        sa.CheckConstraint("role IN ('analyst', 'custodian')", name=op.f("tokens_role_check")),
-    )
-    op.create_table(
-        "usage",
-        sa.Column("number", number, nullable=False),
-        sa.Column("day", sa.Text(), nullable=False),
-        sa.Column("dataset", sa.Text(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("status", sa.Integer(), nullable=False),
-        sa.Column("caller", sa.Text(), nullable=False),
-        sa.Column("requests", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("number", name="usage_pkey"),
-        sa.UniqueConstraint(
-            "day", "dataset", "kind", "status", "caller", name="usage_day_dataset_kind_status_caller_key"
-        ),
-    )
-    op.create_table(
-        "facts",
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("value", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name="facts_pkey"),
-    )
-    op.create_table(
-        "heads",
-        sa.Column("account", sa.Text(), nullable=False),
-        sa.Column("entries", sa.BigInteger(), nullable=False),
-        sa.Column("digest", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("account", name="heads_pkey"),
-    )
+    """Create the tables, the empty end of the log's chain, and the triggers."""
+    connection = op.get_bind()
+    schema.metadata.create_all(connection)
+    connection.execute(schema.log_head.insert().values(id=1, entries=0, digest=""))
+    if connection.dialect.name == "postgresql":
+        triggers = postgresql_triggers(_REFUSALS, ("log", "log_head"), SCHEMA, "the log")
+        statements = [statement for each in triggers for statement in each.statements]
+    else:
+        statements = list(sqlite_triggers(_REFUSALS, "the log").values())
+    for statement in statements:
+        connection.exec_driver_sql(statement)

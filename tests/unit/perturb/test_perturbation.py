@@ -11,7 +11,7 @@ import tabulary as tb
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import ExactSampler
 from tabulary.perturb import Custom, Laplace, MaxEntropy, Normal, Row
-from tabulary.perturb.law import rounded_up
+from tabulary.perturb.perturbation import rounded_up
 from tabulary.perturb.published import draw
 from tests.entropy import SeededEntropy
 from tests.unit.perturb.brute_force import mean_of, published
@@ -157,7 +157,7 @@ def test_the_largest_delta_needs_no_epsilon():
 
 @pytest.mark.parametrize("delta", [-0.1, 1, 1.5, float("nan")])
 def test_a_delta_that_cannot_be_is_refused(delta):
-    with pytest.raises(InvalidNoise, match="from 0 to below 1"):
+    with pytest.raises(InvalidNoise, match="at least 0 and below 1"):
         Laplace(1, bound=3).epsilon_at(delta)
 
 
@@ -212,14 +212,14 @@ def test_the_entropy_of_a_uniform_law_is_the_logarithm_of_its_size():
 @every_law
 @pytest.mark.parametrize("loss", ["l4", "L1", "", None, 1])
 def test_an_unknown_loss_is_refused(law, loss):
-    with pytest.raises(InvalidNoise, match="'l1', 'l2' and 'l3'"):
+    with pytest.raises(InvalidNoise, match="'l1', 'l2' or 'l3'"):
         law.expected_loss(loss, 3)
 
 
 @every_law
 @pytest.mark.parametrize("counts", [-1, [3, -1], 2.5, [1.0], float("nan"), ["3"], None, True, [True]])
 def test_losses_are_of_whole_counts_that_are_not_negative(law, counts):
-    with pytest.raises(InvalidTable, match="whole numbers, and none of them is negative"):
+    with pytest.raises(InvalidTable, match="whole numbers, and not negative"):
         law.expected_loss("l1", counts)
 
 

@@ -1,4 +1,4 @@
-"""A perturbation: the law p(a, b) by which an original count a becomes a published one b."""
+"""A perturbation: the law p(a, b) of the published count b for an original count a."""
 
 import math
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ Loss = Literal["l1", "l2", "l3"]
 class Row:
     """The published values of one original count, `lowest` and on, with their probabilities.
 
-    What is left out beyond the last value weighs at most `left_out`; it is zero where the law is finite.
+    The values after the last one have a total probability of at most `left_out`; it is zero for a finite law.
     """
 
     lowest: int
@@ -63,12 +63,12 @@ class Row:
 
 
 class Perturbation(ABC):
-    """What every perturbation can tell of itself, computed from its rows p(a, ·) and nothing else.
+    """What every perturbation can report about itself, computed only from its rows p(a, ·).
 
-    `epsilon` is the ε its parameters name, None for a law that names none. `bound` is the largest change it
-    makes, None for a law without one. `sensitivity` is the most that one person adds to one count: 1 for
-    counts of people, the largest weight for weighted counts. One person is in one cell; for lists in which
-    one person is in several, see `tabulary.perturb.Tables`.
+    `epsilon` is the ε that its parameters name, None for a law without one. `bound` is the largest change, None for
+    a law without one. `sensitivity` is the largest amount that one person adds to one count: 1 for counts of
+    people, the largest weight for weighted counts. One person is in one cell; for lists in which one person is in
+    several cells, see `tabulary.perturb.Tables`.
     """
 
     epsilon: Fraction | None
@@ -90,7 +90,7 @@ class Perturbation(ABC):
     @property
     @abstractmethod
     def settled(self) -> int | None:
-        """The original count from which on all rows are one row moved along; None if there is none."""
+        """The original count from which all rows are the same row, shifted; None if there is none."""
 
     @abstractmethod
     def delta_at(self, epsilon: object) -> float:
@@ -100,15 +100,16 @@ class Perturbation(ABC):
         """
 
     def transition(self, a: int, b: int) -> float:
-        """Return p(a, b): how likely the original count `a` is published as `b`."""
+        """Return p(a, b): the probability that the original count `a` is published as `b`."""
         return self.row(checked_count(a)).probability(b)
 
     @property
     def delta(self) -> float:
-        """The δ that goes with `epsilon`, exact: at the ε that the parameters name."""
+        """The exact δ at `epsilon`, the ε that the parameters name."""
         if self.epsilon is None:
             raise InvalidNoise(
-                f"{type(self).__name__} names no ε, so no δ goes with it. Ask for its δ at one: .delta_at(1)."
+                f"{type(self).__name__} names no ε, so it has no δ of its own. Ask for its δ at some ε: "
+                ".delta_at(1)."
             )
         return self.delta_at(self.epsilon)
 
@@ -126,7 +127,7 @@ class Perturbation(ABC):
     def apply(
         self, table: Table, *, minimum: int | None = None, sampler: Sampler | None = None
     ) -> "PerturbedTable":
-        """Return the table with every possible cell perturbed by itself; see `tabulary.perturb.perturb`."""
+        """Return the table with every possible cell perturbed separately; see `tabulary.perturb.perturb`."""
         from tabulary.perturb.published import perturb
 
         return perturb(table, self, minimum=minimum, sampler=sampler)
@@ -134,7 +135,7 @@ class Perturbation(ABC):
     def privacy(self) -> PureDP | ApproxDP:
         """Return what is promised for one table: (ε, δ) with the named ε and its exact δ, rounded up."""
         if self.epsilon is None:
-            raise InvalidNoise(f"{type(self).__name__} names no ε. Ask for its δ at one: .delta_at(1).")
+            raise InvalidNoise(f"{type(self).__name__} names no ε. Ask for its δ at some ε: .delta_at(1).")
         delta = self.delta
         return PureDP(self.epsilon) if delta == 0 else ApproxDP(self.epsilon, rounded_up(delta))
 
@@ -144,7 +145,7 @@ class Perturbation(ABC):
         The inverse of `delta_at`, by bisection to ten digits, rounded up. With δ = 0 it is the true pure ε.
         """
         if not 0 <= delta < 1:
-            raise InvalidNoise(f"A δ lies from 0 to below 1, not {delta!r}.")
+            raise InvalidNoise(f"A δ must be at least 0 and below 1, not {delta!r}.")
         low, high = 0.0, 1.0
         while self.delta_at(high) > delta:
             low, high = high, 2 * high
@@ -185,7 +186,7 @@ class Perturbation(ABC):
         `minimum` of 0 or more unless the law publishes none. Impossible cells are not perturbed and lose nothing.
         """
         if loss not in get_args(Loss):
-            raise InvalidNoise(f"The losses are 'l1', 'l2' and 'l3', not {loss!r}.")
+            raise InvalidNoise(f"The loss must be 'l1', 'l2' or 'l3', not {loss!r}.")
         counts, times = np.unique(perturbable_counts(original), return_counts=True)
         each = [self._loss(loss, int(count), minimum) for count in counts]
         return math.fsum(e * int(t) for e, t in zip(each, times, strict=True))
@@ -195,8 +196,8 @@ class Perturbation(ABC):
         if loss == "l3":
             if row.lowest < 0:
                 raise InvalidNoise(
-                    "The loss 'l3' compares square roots, and this perturbation publishes negative values. "
-                    "Say what becomes of them: expected_loss('l3', counts, minimum=0)."
+                    "The loss 'l3' compares square roots, but this perturbation publishes negative values. "
+                    "Say what replaces them: expected_loss('l3', counts, minimum=0)."
                 )
             return math.fsum(row.probabilities * np.abs(np.sqrt(row.values) - math.sqrt(original)))
         return math.fsum(row.probabilities * np.abs(row.values - original) ** (1 if loss == "l1" else 2))
@@ -205,24 +206,24 @@ class Perturbation(ABC):
 def checked_count(value: object) -> int:
     """Return a whole number that is not negative, or raise InvalidTable."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InvalidTable("an original count is a whole number, and not negative.")
+        raise InvalidTable("an original count must be a whole number, and not negative.")
     return int(value)
 
 
 def perturbable_counts(original: int | Iterable[int] | Table) -> NDArray[np.int64]:
-    """Return the counts that a perturbation changes: all but those of impossible cells."""
+    """Return the counts that a perturbation changes: all except those of impossible cells."""
     if isinstance(original, Table):
         table = original
         counts = table.counts[~table.domain.impossible(table.domain.attributes)]
     else:
         counts = np.atleast_1d(np.asarray(original))
     if counts.dtype.kind not in "iu" or np.any(counts < 0):
-        raise InvalidTable("the original counts are whole numbers, and none of them is negative.")
+        raise InvalidTable("the original counts must be whole numbers, and not negative.")
     return counts.astype(np.int64)
 
 
 def rounded_up(delta: float) -> Fraction:
-    """Return a δ rounded up to six digits, so that what is promised can be read and is never flattered.
+    """Return a δ rounded up to six digits, so that it is readable and never too small.
 
     >>> rounded_up(1.7489922673e-05)
     Fraction(1749, 100000000)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
-from tabulary.noise import Drawable, Entropy, IntegerNoise, Tabulated, noise_from_description
+from tabulary.noise import AddedNoise, Drawable, Entropy, Tabulated, noise_from_description
 from tabulary.planning import CellErrors, SimulatedErrors
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
@@ -58,7 +58,8 @@ class CountLaw(Protocol):
         ...
 
 
-Law = IntegerNoise | Tabulated | CountLaw
+TableLaw = AddedNoise | CountLaw
+"""What the cells of a table got: a noise that is added to every count, or a law that depends on the count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class IndependentNoise:
     [[14.1, 14.1], [14.1, 0.0]]
     """
 
-    law: Law
+    law: TableLaw
     terms: Integers
     minimum: int | None = None
 
@@ -182,11 +183,11 @@ class CorrelatedNoise:
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-NoiseLaw = IndependentNoise | CorrelatedNoise
-GivenNoise = Law | NoiseLaw | Mapping[str, object]
+TableNoise = IndependentNoise | CorrelatedNoise
+GivenNoise = TableLaw | TableNoise | Mapping[str, object]
 
 
-def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> NoiseLaw:
+def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> TableNoise:
     """Return the noise that a released table states, or that is given with a table that states none.
 
     `noise` may be a law such as `tabulary.noise.DiscreteLaplace(10)`, its description, a perturbation, or what
@@ -216,7 +217,7 @@ def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> N
     return IndependentNoise(law_given(noise), possible.astype(np.int64))
 
 
-def law_given(noise: Law | Mapping[str, object]) -> Law:
+def law_given(noise: TableLaw | Mapping[str, object]) -> TableLaw:
     """Return the law that is given as itself, as a perturbation that adds it to every count, or as a description.
 
     >>> law_given({"family": "discrete-gaussian", "variance_parameter": "9"})
@@ -238,7 +239,7 @@ def whole_counts(counts: ArrayLike) -> Integers:
     return array.astype(np.int64)
 
 
-def _stated(table: ReleasedTable) -> NoiseLaw:
+def _stated(table: ReleasedTable) -> TableNoise:
     errors: Any = table.errors
     if isinstance(errors, CellErrors) and errors.scale == 1:
         return IndependentNoise(errors.noise, errors.terms)
@@ -261,10 +262,10 @@ def _stated(table: ReleasedTable) -> NoiseLaw:
     return CorrelatedNoise(covariance.dense(), table.shape, covariance)
 
 
-def _plain(law: Any) -> Law:
+def _plain(law: Any) -> TableLaw:
     """Return the noise of a perturbation that adds the same to every count, and any other law as it is."""
     noise = getattr(law, "noise", None)
-    found: Law = law if noise is None else noise
-    if not (isinstance(found, CountLaw) or hasattr(found, "pmf")) or not hasattr(found, "variance"):
+    found = law if noise is None else noise
+    if not isinstance(found, AddedNoise | CountLaw):
         raise InvalidNoise(f"A noise is a law on the integers, not {type(law).__name__}.")
     return found

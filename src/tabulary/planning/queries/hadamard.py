@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabulary.compilation import compiled
 from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidTable
-from tabulary.reconstruct.measurement_operators import ContrastMap
+from tabulary.planning.queries.contrasts import ContrastMap
 
 # A block of 2¹² numbers, 32 KiB, stays in the first-level cache for all of its twelve passes.
 _BLOCK = 1 << 12

@@ -7,7 +7,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.errors import InvalidNoise, InvalidTable
-from tabulary.infer.noise import CorrelatedNoise, IndependentNoise, law_given, noise_of, whole_counts
+from tabulary.infer.table_noise import CorrelatedNoise, IndependentNoise, law_given, noise_of, whole_counts
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, Tabulated, Truncated
 from tabulary.perturb import Custom, Laplace
 from tabulary.planning import CellErrors, SimulatedErrors

@@ -1,0 +1,133 @@
+"""In which names the attributes are measured: as they are, or written as bits."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from numpy.typing import NDArray
+
+from tabulary.core.arrays import Floats
+from tabulary.core.basis import Number
+from tabulary.core.bits import binary_domain, bits_of, from_bits, to_bits
+from tabulary.core.domain import Domain, Margin
+from tabulary.core.neighbours import Neighbours
+from tabulary.planning.accuracy import CellErrors, WeightedErrors
+
+
+@dataclass(frozen=True)
+class Encoding(ABC):
+    """The names and levels in which the attributes of a domain are measured."""
+
+    domain: Domain
+
+    name: ClassVar[str]
+    """Its name in a plan."""
+    unused: ClassVar[str]
+    """What cells are called that hold nobody by declaration."""
+    pads: ClassVar[bool] = False
+    """Whether it adds cells that hold nobody."""
+
+    @property
+    @abstractmethod
+    def measured_domain(self) -> Domain:
+        """The domain in which measured sets are named."""
+
+    @abstractmethod
+    def margin(self, margin: Margin) -> Margin:
+        """Return a margin of the domain in the names of the measured one."""
+
+    @abstractmethod
+    def attributes(self, named: Margin) -> Margin:
+        """Return the attributes of the domain that these measured names belong to."""
+
+    def neighbours(self, neighbours: Neighbours) -> Neighbours:
+        """Return the neighbouring relation in the names of the measured domain."""
+        return replace(neighbours, sensitive=self.margin(neighbours.sensitive))
+
+    @abstractmethod
+    def encode(self, margin: Margin, table: NDArray[Number]) -> NDArray[Number]:
+        """Return the table on `margin` in the names of the measured domain."""
+
+    @abstractmethod
+    def decode(self, margin: Margin, table: Floats) -> Floats:
+        """Return the table on `margin` from one in the names of the measured domain."""
+
+    @abstractmethod
+    def decode_law(self, margin: Margin, law: CellErrors | WeightedErrors) -> CellErrors | WeightedErrors:
+        """Return the law of the errors of the table on `margin` from that of the table that `decode` reads."""
+
+
+class Levels(Encoding):
+    """Attributes as they are."""
+
+    name = "levels"
+    unused = "impossible cells"
+
+    @property
+    def measured_domain(self) -> Domain:
+        """The domain itself."""
+        return self.domain
+
+    def margin(self, margin: Margin) -> Margin:
+        """Return the margin."""
+        return margin
+
+    def attributes(self, named: Margin) -> Margin:
+        """Return the names."""
+        return named
+
+    def encode(self, margin: Margin, table: NDArray[Number]) -> NDArray[Number]:
+        """Return the table."""
+        return table
+
+    def decode(self, margin: Margin, table: Floats) -> Floats:
+        """Return the table."""
+        return table
+
+    def decode_law(self, margin: Margin, law: CellErrors | WeightedErrors) -> CellErrors | WeightedErrors:
+        """Return the law."""
+        return law
+
+
+class Bits(Encoding):
+    """Attributes as binary ones that hold the number of the level (`core.bits`)."""
+
+    name = "bits"
+    unused = "codes without a level"
+    pads = True
+
+    @cached_property
+    def measured_domain(self) -> Domain:
+        """The domain of the bits; codes without a level are impossible."""
+        return binary_domain(self.domain)
+
+    def margin(self, margin: Margin) -> Margin:
+        """Return the bits of these attributes."""
+        return bits_of(self.domain, margin)
+
+    def attributes(self, named: Margin) -> Margin:
+        """Return the attributes that these bits belong to."""
+        return self.domain.margin({self._owners[bit] for bit in named})
+
+    def encode(self, margin: Margin, table: NDArray[Number]) -> NDArray[Number]:
+        """Return the table over the bits, zero where a code has no level."""
+        return to_bits(self.domain, margin, table)
+
+    def decode(self, margin: Margin, table: Floats) -> Floats:
+        """Return the table over the levels; what stands at other codes is dropped."""
+        return from_bits(self.domain, margin, table)
+
+    def decode_law(self, margin: Margin, law: CellErrors | WeightedErrors) -> CellErrors | WeightedErrors:
+        """Return the law of the cells that have a level."""
+        sides = [2 ** len(bits_of(self.domain, (a,))) for a in margin]
+        return law.reshape(sides).at(tuple(slice(len(self.domain.levels_of(a))) for a in margin))
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        return {bit: a for a in self.domain.attributes for bit in bits_of(self.domain, (a,))}
+
+
+ENCODINGS: Mapping[str, type[Encoding]] = {Levels.name: Levels, Bits.name: Bits}
+"""Every encoding by its name in a plan."""
