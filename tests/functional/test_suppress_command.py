@@ -63,7 +63,11 @@ def test_the_table_stands_beside_its_promise_and_its_decisions(said):
     assert "│ blue │ 61 │ 88 │ 149 │" in words
     assert "│ total │ 104 │ 217 │ 321 │" in words
     assert "keeps ε-semantic privacy with ε = 0.5, except with a probability of at most δ = 0.1." in words
-    assert words.index("rests on") < words.index("The prior is right") < words.index("Not promised")
+    assert (
+        words.index("The promise assumes this")
+        < words.index("The prior is right")
+        < words.index("Not promised")
+    )
     assert "Differential privacy" in words[words.index("Not promised") :]
     assert "7 decisions in a public order" in words
 
