@@ -102,7 +102,7 @@ class ChainTableSampler:
     def answers(
         self, known: PartialTable, question: TableQuestion, *, draws: int, seed: PublicSeed
     ) -> PossibleAnswers:
-        """Return the answers that came up in `draws` tables, and what each would betray at most.
+        """Return the answers that came up in `draws` tables, and what each would reveal at most.
 
         A cell that follows from what is known has one answer; nothing is drawn for it.
         """

@@ -54,7 +54,7 @@ class PersonFrame:
     def truths(self, private: Any) -> NDArray[np.int64]:
         """Return 1 for each person who has the private attribute and 0 for the others.
 
-        `private` is a column's name, or one value a person.
+        `private` is a column's name, or one value per person.
         """
         called = f"column {private!r}" if isinstance(private, str) else "the private attribute"
         values = np.asarray(self._of_each(private, called), dtype=object)
