@@ -82,7 +82,7 @@ class Row:
 
 @dataclass(frozen=True)
 class TableView:
-    """One table as the report shows it: a cross-table, or one line a cell where `columns` is empty."""
+    """One table as the report shows it: a cross-table, or one line per cell where `columns` is empty."""
 
     anchor: str
     name: str
