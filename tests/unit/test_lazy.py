@@ -118,7 +118,9 @@ def test_importing_tabulary_loads_no_other_package():
     assert "numpy" not in json.loads(names)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["show", "--help"], ["audit", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["plan", "--help"], ["show", "--help"], ["audit", "--help"], ["--version"]]
+)
 def test_a_help_text_loads_nothing_heavy(arguments):
     *_, names = loaded_after(f"from tabulary.cli.app import run\nassert run({arguments}) == 0\n")
     assert not HEAVY & {*json.loads(names)}
