@@ -67,7 +67,7 @@ def cells_of(table: ReleasedTable) -> Iterator[Cell]:
 def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, standalone: bool = True) -> str:
     """Return a dot-and-whisker picture of a table of one or two attributes.
 
-    A row a cell, grouped by the first attribute where there are two. A whisker is the 95 % interval of its
+    One row per cell, grouped by the first attribute where there are two. A whisker is the 95 % interval of its
     cell; an open dot marks a count whose interval reaches zero. `standalone=False` leaves out the style, for
     a page that has `STYLE` already.
     """

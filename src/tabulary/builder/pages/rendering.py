@@ -35,7 +35,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file that pages load. Its address holds a digest of its bytes, so that a browser may keep it for good."""
+    """A file that pages load. Its address holds a digest of its bytes, so that a browser may keep it for ever."""
 
     content: bytes
     media_type: str
