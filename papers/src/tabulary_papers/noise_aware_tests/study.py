@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from scipy.special import chdtrc
 
-from tabulary.datasets import log_linear_table
 from tabulary.errors import NotCertified
 from tabulary.infer import goodness_of_fit, independence
 from tabulary.noise import Tabulated
 from tabulary.perturb import Laplace
 from tabulary.studies import Lab, Row, Sheets, Task
+from tabulary_papers.datasets.two_way import log_linear_table
 from tabulary_papers.noise_aware_tests.printed import (
     DELTAS,
     DEPENDENT,

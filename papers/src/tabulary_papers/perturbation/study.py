@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tabulary import Table
-from tabulary.datasets import independent_table, load
+from tabulary.datasets import load
 from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer import cramers_v, independence
 from tabulary.perturb import Laplace, Normal, PerturbedTable
 from tabulary.studies import BOUND, EPSILONS, Lab, Row, Sheets, Task, compared_laws, measured
+from tabulary_papers.datasets.two_way import independent_table
 from tabulary_papers.paper_study import PaperStudy
 from tabulary_papers.perturbation.printed import ORIGINALS, PRINTED_DELTAS, TABLE_2, ranges
 

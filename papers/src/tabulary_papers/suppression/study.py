@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tabulary import Domain
-from tabulary.datasets import Dataset, carriers, describe
+from tabulary.datasets import Dataset, describe
 from tabulary.errors import InvalidArgument
 from tabulary.studies import Lab, Row, Sheets, Task
 from tabulary.suppress import SuppressedTable, Threshold, attack, simulatable
+from tabulary_papers.datasets.carriers import carriers
 from tabulary_papers.paper_study import PaperStudy
 from tabulary_papers.suppression.distortion import far_off
 from tabulary_papers.suppression.methods import METHODS, noisy_tables
