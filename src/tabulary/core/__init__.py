@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tabulary.core.domain import MAX_CELLS, Margin
     from tabulary.core.exact_numbers import show_fraction
     from tabulary.core.neighbours import Relation
-    from tabulary.core.privacy import Privacy, gaussian_delta, gaussian_rho
+    from tabulary.core.privacy import Loss, Privacy, gaussian_delta, gaussian_rho
     from tabulary.core.table import Counts
     from tabulary.core.workload import show_margin
 
@@ -17,6 +17,7 @@ __all__ = [
     "MAX_CELLS",
     "Counts",
     "Floats",
+    "Loss",
     "Margin",
     "Privacy",
     "Relation",
