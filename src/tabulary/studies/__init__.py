@@ -16,6 +16,7 @@ from tabulary.lazy import load_on_use
 from tabulary.registry import Registry
 
 if TYPE_CHECKING:
+    from tabulary.core.proportion import Proportion
     from tabulary.release.drawing import COLOURS, INK, SHAPES, SOFT, inline, styled
     from tabulary.studies.box_plots import Boxes, box_panels
     from tabulary.studies.curve_panels import Axis, Curve, Level, curves
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         measured,
         risk_utility,
     )
-    from tabulary.studies.proportion import SIGNIFICANT, Proportion, rejected, shown
+    from tabulary.studies.proportion import SIGNIFICANT, rejected, shown
     from tabulary.studies.running import run
     from tabulary.studies.selecting import chosen, distinct, number, numbers
     from tabulary.studies.study import Figure, Lab, Row, Section, Sheets, Study, Summary, Task, Value
