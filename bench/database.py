@@ -60,9 +60,9 @@ def compare(
     grouped = time.perf_counter() - start
     for margin, counts in zip(wanted, theirs, strict=True):
         assert np.array_equal(ours[margin], counts), margin
-    queries = len(cover(DOMAIN, wanted, cells=database._SUPER_CELLS))
+    queries = len(cover(DOMAIN, wanted, cells=database.SUPER_CELLS))
     line(
-        f"engine {name}, super-margins of {database._SUPER_CELLS:,} cells",
+        f"engine {name}, super-margins of {database.SUPER_CELLS:,} cells",
         "one GROUP BY a margin",
         taken,
         grouped,
@@ -93,7 +93,7 @@ def postgresql(table: pa.Table, caps: tuple[int, ...]) -> None:
                 return list(np.array(found, dtype=np.int64).T)
 
             for cap in caps:
-                database._SUPER_CELLS = cap
+                database.SUPER_CELLS = cap
                 engine = DatabaseEngine.connect(url, "people", DOMAIN)
                 compare("postgresql", engine, fetch, "people", len(table))
     finally:
@@ -110,7 +110,7 @@ def parquet(table: pa.Table, caps: tuple[int, ...]) -> None:
             return list(connection.execute(query).fetchnumpy().values())
 
         for cap in caps:
-            database._SUPER_CELLS = cap
+            database.SUPER_CELLS = cap
             engine = DatabaseEngine.of_reader(DuckDBReader.of_files("Parquet", [path]), DOMAIN)
             compare("duckdb", engine, fetch, f"'{path}'", len(table))
         connection.close()
@@ -124,7 +124,7 @@ def main() -> None:
     table = pa.concat_tables(
         people(min(CHUNK, given.records - at), at) for at in range(0, given.records, CHUNK)
     )
-    caps = CAPS if given.cells else (database._SUPER_CELLS,)
+    caps = CAPS if given.cells else (database.SUPER_CELLS,)
     postgresql(table, caps)
     parquet(table, caps)
 

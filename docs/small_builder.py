@@ -12,7 +12,7 @@ import tabulary as tb
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import State
 from tabulary.ledger import Ledger
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tests.serving import served
@@ -31,7 +31,7 @@ def fixed_answers(ledger: Ledger, *, version: str = "2026", people: int = PEOPLE
     """Return the generated people behind fixed answers: all tables of up to two attributes at ρ = 1/8."""
     return FixedAnswers.open(
         tb.Records.from_arrow(tb.datasets.people(people, seed=7), domain()),
-        Universe(domain(), order=2, forbidden=[("employment", "education")]),
+        AllowedTables(domain(), order=2, forbidden=[("employment", "education")]),
         privacy=tb.ZCDP("1/8"),
         neighbours="add-remove",
         account=ledger.account("people"),
@@ -60,7 +60,7 @@ class SmallBuilder:
             ledger.create_account(name, tb.ZCDP(budget), tb.Neighbours("add-remove"))
         survey = InteractiveAnswers.open(
             tb.Records.from_arrow(tb.datasets.people(PEOPLE, seed=8), domain()),
-            Universe(domain(), order=3),
+            AllowedTables(domain(), order=3),
             cost=tb.ZCDP("1/100"),
             ledger=ledger,
             account=ledger.account("survey"),

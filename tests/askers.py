@@ -2,10 +2,10 @@
 
 import asyncio
 
-from tabulary.builder.working import Asker
+from tabulary.builder.working import WaitingCaller
 
 
-class NamedAsker(Asker):
+class NamedCaller(WaitingCaller):
     """Someone of this name, who stays until told to go."""
 
     def __init__(self, name: str) -> None:

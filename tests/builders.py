@@ -20,7 +20,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.edition import key_fingerprint
 from tabulary.workflows.answering.fixed import FixedAnswers
@@ -38,7 +38,7 @@ DOMAIN = Domain(
         "job: kind": ["none", "paid"],
     }
 )
-UNIVERSE = Universe(DOMAIN, order=3, forbidden=[("region", "job: kind")], max_cells=100)
+ALLOWED = AllowedTables(DOMAIN, order=3, forbidden=[("region", "job: kind")], max_cells=100)
 # A test is not a crowd.
 GENEROUS = Limits(
     requests_a_minute=1_000_000,
@@ -87,7 +87,7 @@ def service(
         account = ledger.create_account("census", ZCDP(rho), near)
         fixed = FixedAnswers.open(
             Records.from_arrow(records, DOMAIN),
-            UNIVERSE,
+            ALLOWED,
             privacy=ZCDP(rho),
             neighbours=near,
             account=account,
@@ -105,7 +105,7 @@ def service(
         ledger.create_account("bob", ZCDP(8), near)
         interactive = InteractiveAnswers.open(
             Records.from_arrow(records, DOMAIN),
-            UNIVERSE,
+            ALLOWED,
             cost=ZCDP(question),
             ledger=ledger,
             account=account,
@@ -123,7 +123,7 @@ def service(
         )
         ptable = PTable.from_array([[0, 0, 0, 0], [1, 0, 0, -1], [2, 0, -1, -1]], above="last")
         old = CellKeyAnswers.open(
-            keyed, UNIVERSE, ptable, dataset="old", version="1", minimum=120, cache=shared
+            keyed, ALLOWED, ptable, dataset="old", version="1", minimum=120, cache=shared
         )
         datasets.append(Dataset("old", "As it was", "Perturbed.", old))
     state = State.create(folder / "state.sqlite")

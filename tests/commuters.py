@@ -11,7 +11,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tests.builders import GENEROUS, SECRET, people
 
@@ -25,7 +25,7 @@ def commuters(folder: Path) -> Service:
     ledger = Ledger.create(folder / "ledger.sqlite")
     answers = FixedAnswers.open(
         Records.from_arrow(people(np.full(DOMAIN.shape, 20), DOMAIN), DOMAIN),
-        Universe(DOMAIN, order=2),
+        AllowedTables(DOMAIN, order=2),
         privacy=ZCDP("1/2"),
         neighbours="add-remove",
         account=ledger.create_account("commuters", ZCDP("1/2"), Neighbours()),

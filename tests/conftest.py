@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,11 @@ from tests.clusters import (
     spark_cluster,  # noqa: F401
 )
 from tests.databases import (  # noqa: F401 - fixtures for every test
-    _shared_database,
     database,
     own_postgres_server,
     postgres_database,
     postgres_server,
+    shared_database,
 )
 
 # The same examples on every machine, and no clock: these machines are noisy.
@@ -30,6 +31,9 @@ PROFILE = os.environ.get("TABULARY_EXAMPLES", "full")
 """Which hypothesis profile the tests have: `quick` for `make test` and `make check`, `full` for everything else."""
 
 settings.load_profile(PROFILE)
+
+SLOW_FOLDERS = [Path(__file__).parent / "statistical", Path(__file__).parent / "unit" / "papers"]
+"""What is slow as a whole: many draws, and the tables and figures of papers made again."""
 
 
 class _OneProcessAFile(LoadGroupScheduling):
@@ -52,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
             if not is_grouped(item):
                 item.add_marker(pytest.mark.xdist_group(GROUP))
-        if "statistical" in item.path.parts:
+        if any(folder in item.path.parents for folder in SLOW_FOLDERS):
             item.add_marker(pytest.mark.slow)
         _limit_examples(item)
 

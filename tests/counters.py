@@ -101,7 +101,7 @@ class Places:
 
     def postgresql(self, table: pa.Table, domain: Domain, **given: Any) -> Records:
         server: PostgresServer = self._request.getfixturevalue("postgres_server")
-        address = server.address(self._request.getfixturevalue("_shared_database"))
+        address = server.address(self._request.getfixturevalue("shared_database"))
         kinds = {pa.string(): "text", pa.int64(): "bigint", pa.float64(): "double precision"}
         self._made += 1
         name = f"people_{self._made}"

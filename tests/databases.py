@@ -259,17 +259,17 @@ def own_postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def _shared_database(postgres_server: PostgresServer) -> str:
+def shared_database(postgres_server: PostgresServer) -> str:
     postgres_server.url("shared")
     return "shared"
 
 
 @pytest.fixture
-def postgres_database(postgres_server: PostgresServer, _shared_database: str) -> Iterator[str]:
+def postgres_database(postgres_server: PostgresServer, shared_database: str) -> Iterator[str]:
     """The address of an empty PostgreSQL database."""
     # One database is emptied after every test: to create one for each takes longer than most tests.
-    yield postgres_server.address(_shared_database)
-    postgres_server.empty(_shared_database)
+    yield postgres_server.address(shared_database)
+    postgres_server.empty(shared_database)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

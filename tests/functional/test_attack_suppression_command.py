@@ -9,7 +9,7 @@ from docs import build
 from tabulary.cli.app import command_line, run
 from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.suppress.pages.files import json_bytes, read_table
-from tests.functional.test_examples_in_the_docs import _run_commands, blocks
+from tests.functional.test_examples_in_the_docs import blocks, run_commands
 
 HOW_TO = "docs/how-to/attack-suppressed-tables.md"
 
@@ -202,7 +202,7 @@ def test_an_attack_that_cannot_be_is_refused(said, here, arguments, words):
 
 def test_the_commands_of_the_how_to_page_work_with_its_files(here, capsys):
     for block in blocks(HOW_TO, ""):
-        _run_commands(block)
+        run_commands(block)
     said = " ".join(capsys.readouterr().out.split())
     assert "{1, 3, 5} or {2, 4, 6}" in said
     assert "6 of 6 suppressed numbers follow exactly" in said

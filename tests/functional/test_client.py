@@ -2,6 +2,7 @@
 
 import json
 
+import httpx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +22,7 @@ from tabulary.errors import (
 )
 from tabulary.infer import independence
 from tabulary.planning import SimulatedErrors
-from tests.builders import DOMAIN, UNIVERSE, Caller, service
+from tests.builders import ALLOWED, DOMAIN, Caller, service
 from tests.pages import lines_of, run_curl
 from tests.serving import served
 from tests.unit.client.stand_in import Reply, StandIn
@@ -74,9 +75,7 @@ def test_a_test_at_home_says_what_the_service_says(running):
     _, url, _ = running
     question = {"by": ["sex", "age"], "where": {"region": "North"}}
     found = independence(tb.connect(url).table("census", **question, estimate="linear"))
-    told = tb.connect(url)._transport.post(
-        ["datasets", "census", "tests"], {"test": "independence", **question}
-    )
+    told = httpx.post(f"{url}/api/datasets/census/tests", json={"test": "independence", **question}).json()
     assert (found.p_value, found.statistic) == (told["p_value"], told["statistic"])
 
 
@@ -86,7 +85,7 @@ def test_a_dataset_tells_what_may_be_asked_and_what_is_promised(running):
     assert builder.datasets() == {"census": "Census 2026", "survey": "Survey", "old": "As it was"}
     for name, dataset in built.datasets.items():
         found = builder.dataset(name)
-        assert found.universe == UNIVERSE
+        assert found.allowed_tables == ALLOWED
         assert found.promise == dataset.answers.promise
         assert (found.method, found.version) == (dataset.answers.method.value, dataset.answers.version)
 

@@ -79,7 +79,7 @@ LANGUAGES = {"python", "toml", "csv", "json", "text", "sql", *SHELL}
 PLAN_KEYS = {"data", "domain", "structural_zeros", "privacy", "tables", "mechanism", "output", "ledger"}
 
 
-def _run_commands(block):
+def run_commands(block):
     for line in block.splitlines():
         command = line.split("#")[0].split()
         if command[:1] == ["tabulary"]:
@@ -344,7 +344,7 @@ def test_the_plan_file_on_the_page_makes_the_release_on_the_page(page, here, cap
     pyarrow.csv.write_csv(people_of(text), here / "people.csv")
     (here / "census.toml").write_text(text)
     (commands,) = [each for each in blocks(page, "sh") if "tabulary release census.toml" in each]
-    _run_commands(commands)
+    run_commands(commands)
     assert len(tb.Release.load(here / "census-2026")) == 2
     assert read_plan_file(here / "census.toml").plan.privacy == tb.PureDP(1)
 
@@ -362,7 +362,7 @@ def test_the_question_to_a_table_builder_in_the_readme_is_answered():
 def test_the_plan_file_for_a_comparison_gives_the_numbers_of_the_page(here, capsys):
     page = "docs/how-to/compare-mechanisms.md"
     (here / "census.toml").write_text(blocks(page, "toml")[0])
-    _run_commands(blocks(page, "sh")[0])
+    run_commands(blocks(page, "sh")[0])
     said = " ".join(capsys.readouterr().out.split())
     # The numbers of the Python example on the page, which asks for the same tables.
     assert "● residual" in said

@@ -192,7 +192,7 @@ def test_workers_that_start_on_what_somebody_changed_warn_of_it_and_serve_the_sa
     with ServerProcess(ready / "service.toml", workers=1) as server:
         first = server.ask(asked)
         assert "seal" not in server.log()
-    (place,) = (ready / "kept").glob("plan-*")
+    (place,) = (ready / "artifacts").glob("plan-*")
     (place / "plan.json").write_text("{}")
     with ServerProcess(ready / "service.toml", workers=2) as server:
         assert server.ask(asked).body == first.body
@@ -203,7 +203,7 @@ def test_workers_that_start_on_what_somebody_changed_warn_of_it_and_serve_the_sa
     assert [line["action"] for line in lines[4:]] == [
         "version opened",
         "service started",
-        "kept file made anew",
+        "artifact made again",
         "service started",
     ]
 
@@ -325,7 +325,7 @@ def test_a_demonstration_prints_an_address_answers_and_leaves_nothing_behind(tmp
 
 def test_the_service_file_of_the_page_is_complete_and_its_other_parts_go_with_it(folder, monkeypatch):
     whole, behind_a_proxy, _, databases = blocks(PAGE, "toml")
-    assert read_service_file(folder / "service.toml").datasets["census"].universe.order == 2
+    assert read_service_file(folder / "service.toml").datasets["census"].allowed_tables.order == 2
     changed = whole[whole.index("[key]") :]
     (folder / "shared.toml").write_text(f"{behind_a_proxy}\n{databases}\n{changed}")
     (folder / "database.password").write_text("open-sesame")

@@ -11,7 +11,7 @@ import pytest
 import tabulary as tb
 from tabulary.cli.app import run
 from tabulary.suppress.pages.files import read_table
-from tests.functional.test_examples_in_the_docs import _run_commands, blocks
+from tests.functional.test_examples_in_the_docs import blocks, run_commands
 
 HOW_TO = "docs/how-to/suppress-cells.md"
 SECRET = 7431
@@ -381,11 +381,11 @@ def test_what_holds_no_decisions_cannot_be_replayed(said, here):
 def test_the_commands_of_the_how_to_page_work_with_its_file(here, capsys):
     (here / "cells.csv").write_text(blocks(HOW_TO, "csv")[0])
     for block in blocks(HOW_TO, ""):
-        _run_commands(block)
+        run_commands(block)
     assert {"genes", "ill-2026", "classical-2026"} <= {path.name for path in here.iterdir()}
     assert read_table(here / "ill-2026").table.domain.shape[0] <= 3
 
 
 def test_the_commands_of_the_readme_work(capsys):
     (block,) = [block for block in blocks("README.md", "sh") if "tabulary suppress" in block]
-    _run_commands(block)
+    run_commands(block)

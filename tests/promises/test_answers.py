@@ -13,7 +13,7 @@ from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
 from tabulary.confidential.records import Records
 from tabulary.errors import PublicError
 from tabulary.ledger import Ledger
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
@@ -28,25 +28,25 @@ numbers = count()
 
 
 def _fixed(privacy, reconstruct):
-    def opened(people, universe, ledger, name):
+    def opened(people, allowed, ledger, name):
         return FixedAnswers.open(
-            Records.from_arrow(people, universe.domain), universe, privacy=privacy, neighbours="add-remove",
+            Records.from_arrow(people, allowed.domain), allowed, privacy=privacy, neighbours="add-remove",
             account=ledger.account(name), secret=SECRET, dataset=name, version="1", reconstruct=reconstruct,
         )  # fmt: skip
 
     return opened
 
 
-def _interactive(people, universe, ledger, name):
+def _interactive(people, allowed, ledger, name):
     return InteractiveAnswers.open(
-        Records.from_arrow(people, universe.domain), universe, cost=tb.PureDP(1), ledger=ledger,
+        Records.from_arrow(people, allowed.domain), allowed, cost=tb.PureDP(1), ledger=ledger,
         account=ledger.account(name), neighbours="add-remove", secret=SECRET, dataset=name, version="1",
     )  # fmt: skip
 
 
-def _cell_key(people, universe, ledger, name):
-    records = KeyedRecords.from_frame(people, universe.domain, keys=RecordKeys(modulus=MODULUS))
-    return CellKeyAnswers.open(records, universe, PTABLE, dataset=name, version="1", secret=SECRET)
+def _cell_key(people, allowed, ledger, name):
+    records = KeyedRecords.from_frame(people, allowed.domain, keys=RecordKeys(modulus=MODULUS))
+    return CellKeyAnswers.open(records, allowed, PTABLE, dataset=name, version="1", secret=SECRET)
 
 
 AGREEING = {
@@ -77,11 +77,11 @@ def new_dataset(ledger):
 
 
 @st.composite
-def universes(draw):
+def rules(draw):
     sizes = draw(st.lists(st.integers(1, 4), min_size=2, max_size=4).filter(lambda s: max(s) > 1))
     domain = tb.Domain({f"x{i}": [f"v{j}" for j in range(k)] for i, k in enumerate(sizes)})
     pairs = st.lists(st.sampled_from(domain.attributes), min_size=2, max_size=2, unique=True)
-    return Universe(
+    return AllowedTables(
         domain,
         order=draw(st.integers(1, 3).filter(lambda k: k <= len(sizes))),
         forbidden=draw(st.lists(pairs, max_size=1)),
@@ -89,10 +89,10 @@ def universes(draw):
 
 
 @st.composite
-def questions(draw, universe):
-    """A question within the universe: in any order, with filters and with chosen levels."""
-    domain = universe.domain
-    margin = draw(st.permutations(draw(st.sampled_from(universe.margins))))
+def questions(draw, allowed):
+    """A question within the allowed: in any order, with filters and with chosen levels."""
+    domain = allowed.domain
+    margin = draw(st.permutations(draw(st.sampled_from(allowed.margins))))
     filters = draw(st.integers(0, len(margin)))
     where = {a: draw(st.sampled_from(domain.levels_of(a))) for a in margin[:filters]}
     by = margin[filters:]
@@ -104,8 +104,8 @@ def questions(draw, universe):
     return Question.of(domain, by, where, keep)
 
 
-def sequences(universe):
-    return st.lists(questions(universe), min_size=1, max_size=8)
+def sequences(allowed):
+    return st.lists(questions(allowed), min_size=1, max_size=8)
 
 
 def people_of(domain, seed):
@@ -133,10 +133,10 @@ def bits(table):
 def test_the_same_question_has_the_same_answer_whatever_was_asked_before_and_after_a_restart(
     opened, ledger, data
 ):
-    universe = data.draw(universes())
-    asked = data.draw(sequences(universe))
-    people, name = people_of(universe.domain, data.draw(st.integers(0, 999))), new_dataset(ledger)
-    first, again = (opened(people, universe, ledger, name) for _ in range(2))
+    allowed = data.draw(rules())
+    asked = data.draw(sequences(allowed))
+    people, name = people_of(allowed.domain, data.draw(st.integers(0, 999))), new_dataset(ledger)
+    first, again = (opened(people, allowed, ledger, name) for _ in range(2))
     told = {question: bits(question.cut(answer_to(first, question))) for question in asked}
     spent = ledger.account(name).spent()
     for question in data.draw(st.permutations(asked * 2)):
@@ -149,10 +149,10 @@ def test_the_same_question_has_the_same_answer_whatever_was_asked_before_and_aft
 @given(data=st.data())
 @settings(max_examples=4)
 def test_a_filtered_table_is_a_slice_of_the_larger_one(opened, ledger, data):
-    universe = data.draw(universes())
-    people, name = people_of(universe.domain, data.draw(st.integers(0, 999))), new_dataset(ledger)
-    answers = opened(people, universe, ledger, name)
-    for question in data.draw(sequences(universe)):
+    allowed = data.draw(rules())
+    people, name = people_of(allowed.domain, data.draw(st.integers(0, 999))), new_dataset(ledger)
+    answers = opened(people, allowed, ledger, name)
+    for question in data.draw(sequences(allowed)):
         whole = answer_to(answers, question)
         part = question.cut(whole)
         assert part.margin == question.by
@@ -167,9 +167,9 @@ def test_a_filtered_table_is_a_slice_of_the_larger_one(opened, ledger, data):
 @given(data=st.data())
 @settings(max_examples=2)
 def test_what_is_refused_and_with_what_words_does_not_depend_on_the_records(opened, ledger, data):
-    universe = data.draw(universes())
-    domain = universe.domain
-    both = [opened(people_of(domain, seed), universe, ledger, new_dataset(ledger)) for seed in (1, 2)]
+    allowed = data.draw(rules())
+    domain = allowed.domain
+    both = [opened(people_of(domain, seed), allowed, ledger, new_dataset(ledger)) for seed in (1, 2)]
     for margin in (m for k in range(len(domain.attributes) + 1) for m in combinations(domain.attributes, k)):
         said = []
         for answers in both:
@@ -178,7 +178,7 @@ def test_what_is_refused_and_with_what_words_does_not_depend_on_the_records(open
                     ask(margin, **({"asker": ASKER} if ask == answers.answer else {}))
                 except PublicError as refusal:
                     said.append(f"{type(refusal).__name__}: {refusal}")
-        assert len(said) == (0 if universe.allows(margin) else 8)
+        assert len(said) == (0 if allowed.allows(margin) else 8)
         assert len(set(said)) <= 1
 
 
@@ -186,10 +186,10 @@ def test_what_is_refused_and_with_what_words_does_not_depend_on_the_records(open
 @given(data=st.data())
 @settings(max_examples=12)
 def test_all_answers_of_any_sequence_agree_on_what_they_share(opened, ledger, data):
-    universe = data.draw(universes())
-    people, name = people_of(universe.domain, data.draw(st.integers(0, 999))), new_dataset(ledger)
-    answers = opened(people, universe, ledger, name)
-    heard = [(question, answer_to(answers, question)) for question in data.draw(sequences(universe))]
+    allowed = data.draw(rules())
+    people, name = people_of(allowed.domain, data.draw(st.integers(0, 999))), new_dataset(ledger)
+    answers = opened(people, allowed, ledger, name)
+    heard = [(question, answer_to(answers, question)) for question in data.draw(sequences(allowed))]
     for question, table in heard:
         for _, other in heard:
             shared = tuple(a for a in table.margin if a in other.margin)

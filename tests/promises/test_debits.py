@@ -14,7 +14,7 @@ from tabulary.core.cache import Cache
 from tabulary.errors import UnreadableSource
 from tabulary.ledger import Ledger
 from tabulary.perturb.tables import Tables
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.synth import graphical, mwem, rap
 from tabulary.workflows import read_plan_file, release_to_folder
 from tabulary.workflows.answering.fixed import FixedAnswers
@@ -88,14 +88,14 @@ def _synthesized(records, ledger, folder):
 
 def _fixed(records, ledger, folder):
     FixedAnswers.open(
-        records, Universe(DOMAIN, order=2), privacy=PAID, neighbours="add-remove", account=ledger.account("census"),
-        secret=SECRET, dataset="census", version="1", reconstruct="none",
+        records, AllowedTables(DOMAIN, order=2), privacy=PAID, neighbours="add-remove",
+        account=ledger.account("census"), secret=SECRET, dataset="census", version="1", reconstruct="none",
     )  # fmt: skip
 
 
 def _interactive(records, ledger, folder):
     answers = InteractiveAnswers.open(
-        records, Universe(DOMAIN, order=2), cost=PAID, ledger=ledger, account=ledger.account("census"),
+        records, AllowedTables(DOMAIN, order=2), cost=PAID, ledger=ledger, account=ledger.account("census"),
         neighbours="add-remove", secret=SECRET, dataset="census", version="1",
     )  # fmt: skip
     answers.answer(("sex",), asker="ann")
@@ -183,7 +183,7 @@ def test_a_run_that_is_resumed_and_cannot_count_keeps_its_one_entry_and_goes_on_
 def test_an_interactive_question_whose_recount_fails_is_answered_later_without_a_second_debit(ledger):
     def opened(records):
         return InteractiveAnswers.open(
-            records, Universe(DOMAIN, order=2), cost=PAID, ledger=ledger, account=ledger.account("census"),
+            records, AllowedTables(DOMAIN, order=2), cost=PAID, ledger=ledger, account=ledger.account("census"),
             neighbours="add-remove", secret=SECRET, dataset="census", version="1", cache=Cache(0),
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from tabulary.confidential.records import Records
 from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain
 from tabulary.errors import UnreadableSource
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
@@ -128,17 +128,17 @@ def test_synthesizers_make_rows_of_nobody(neighbours: Any) -> None:
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize("reconstruct", ["none", "shrink"])
 def test_a_table_builder_answers_about_nobody(neighbours: Any, reconstruct: str, tmp_path: Path) -> None:
-    universe, near = Universe(DOMAIN, order=2), tb.Neighbours(neighbours)
+    allowed, near = AllowedTables(DOMAIN, order=2), tb.Neighbours(neighbours)
     named = {"secret": bytes(32), "dataset": "people", "version": "1"}
     with tb.Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         account = ledger.create_account("people", tb.PureDP(100), near)
         ledger.create_account("ada", tb.PureDP(100), near)
         paid = {"neighbours": near, "account": account, **named}
         fixed = FixedAnswers.open(
-            records_of_nobody(), universe, privacy=tb.PureDP(1), reconstruct=reconstruct, **paid
+            records_of_nobody(), allowed, privacy=tb.PureDP(1), reconstruct=reconstruct, **paid
         )
         priced = {"cost": tb.PureDP(1), "ledger": ledger, **paid, "dataset": "others"}
-        interactive = InteractiveAnswers.open(records_of_nobody(), universe, **priced)
+        interactive = InteractiveAnswers.open(records_of_nobody(), allowed, **priced)
         for answers in (fixed, interactive):
             assert np.isfinite(answers.answer(("sex", "job"), asker="ada").table.counts).all()
             answers.close()
@@ -149,5 +149,7 @@ def test_perturbed_tables_and_cell_keys_of_nobody_are_published() -> None:
     assert perturb(records_of_nobody(), tables, minimum=0)["sex", "job"].counts.shape == (2, 3)
     keyed = KeyedRecords.from_frame(nobody(record_key=pa.int64()), DOMAIN, keys=RecordKeys(modulus=4))
     ptable = PTable.from_array([[0, 0, 0, 0], [1, 0, 0, -1]], above="last")
-    answers = CellKeyAnswers.open(keyed, Universe(DOMAIN, order=2), ptable, dataset="people", version="1")
+    answers = CellKeyAnswers.open(
+        keyed, AllowedTables(DOMAIN, order=2), ptable, dataset="people", version="1"
+    )
     assert not answers.answer(("sex", "job")).table.counts.any()

@@ -24,14 +24,14 @@ from tabulary.core.neighbours import Relation
 from tabulary.core.privacy import PureDP
 from tabulary.errors import InvalidColumn, InvalidPlan, TableRefused, WeightsClipped
 from tabulary.mechanisms.on_demand import MeasuredOnDemand
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.synth import adaptive
 from tabulary.synth.mwem import MwemPlan, even_table, margin_scores
 from tabulary.synth.rap_plan import RapPlan
 from tabulary.synth.selection import choice_rate
 from tabulary.toolbox import statistics
 from tabulary.toolbox.bounds import Bounds
-from tabulary.workflows.answering.fixed import plan_of_universe
+from tabulary.workflows.answering.fixed import plan_of_allowed_tables
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tabulary.workflows.perturbing import perturb
 from tabulary.workflows.planfile import read_plan_file
@@ -229,11 +229,11 @@ EVERYBODY = Domain({"sex": ["F", "M"], "job": ["none", "paid", "own"]})
 @pytest.mark.parametrize("domain", [WOMEN, EVERYBODY], ids=["women", "everybody"])
 @both_relations
 @every_rule
-def test_all_parts_of_a_fixed_universe_keep_the_loss(rules, relation, domain, privacy, reconstruct):
+def test_all_parts_of_a_fixed_dataset_keep_the_loss(rules, relation, domain, privacy, reconstruct):
     survey = Survey(domain, rules)
-    universe = Universe(domain, order=2)
-    plan = plan_of_universe(
-        universe, privacy=privacy, neighbours=near(relation, survey.codings), reconstruct=reconstruct
+    allowed = AllowedTables(domain, order=2)
+    plan = plan_of_allowed_tables(
+        allowed, privacy=privacy, neighbours=near(relation, survey.codings), reconstruct=reconstruct
     )
 
     def measured(rows: tuple[Row, ...]) -> Any:
@@ -253,7 +253,7 @@ def test_every_question_of_an_interactive_dataset_keeps_its_price(rules, relatio
     with tb.Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         answers = InteractiveAnswers.open(
             survey.records(),
-            Universe(WOMEN, order=2),
+            AllowedTables(WOMEN, order=2),
             cost=tb.PureDP(1),
             ledger=ledger,
             account=ledger.create_account("people", tb.PureDP(9), neighbours),
@@ -263,7 +263,7 @@ def test_every_question_of_an_interactive_dataset_keeps_its_price(rules, relatio
             version="1",
         )
         pairs = tallies_of(relation, survey)
-        for margin in answers.universe.margins:
+        for margin in answers.allowed_tables.margins:
             try:
                 plan = answers.plan_of(margin)
             except (InvalidPlan, TableRefused):

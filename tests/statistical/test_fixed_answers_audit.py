@@ -20,17 +20,17 @@ from tabulary.core.privacy import gaussian_delta
 from tabulary.core.residuals import centre
 from tabulary.mechanisms.on_demand import MeasuredOnDemand
 from tabulary.noise import ExactSampler
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.reconstruct.linear import TablesOnDemand
-from tabulary.workflows.answering.fixed import plan_of_universe
+from tabulary.workflows.answering.fixed import plan_of_allowed_tables
 from tests.twins import SABOTAGED, SeededTwin, bounds
 
 # Computed from the normal laws of both events: the twin's bound is above the promise by over three of its deviations.
 KEYS = 1_500
 RHO, EPSILON = 2, 1
 DOMAIN = tb.Domain({"a": "xy", "b": "xyz"})
-UNIVERSE = Universe(DOMAIN, order=1)
-PLAN = plan_of_universe(UNIVERSE, privacy=tb.ZCDP(RHO), neighbours="add-remove", reconstruct="none")
+ALLOWED = AllowedTables(DOMAIN, order=1)
+PLAN = plan_of_allowed_tables(ALLOWED, privacy=tb.ZCDP(RHO), neighbours="add-remove", reconstruct="none")
 WITHOUT = pa.table({"a": list("xxyxyy"), "b": list("xyzzxy")})
 WITH = pa.concat_tables([WITHOUT, pa.table({"a": ["x"], "b": ["z"]})])
 
@@ -45,8 +45,8 @@ def _losses(sampler):
     opened = [Records.from_arrow(people, DOMAIN) for people in (WITHOUT, WITH)]
     exact = []
     for records in opened:
-        tally = records.tally(UNIVERSE.margins)
-        exact.append(_residuals({margin: tally.exact(margin) for margin in UNIVERSE.margins}))
+        tally = records.tally(ALLOWED.margins)
+        exact.append(_residuals({margin: tally.exact(margin) for margin in ALLOWED.margins}))
     without, with_it = exact
     found = []
     for records in opened:
@@ -55,7 +55,7 @@ def _losses(sampler):
         for number in range(KEYS):
             key = hashlib.sha256(b"%d" % number).digest()
             answers = TablesOnDemand(PLAN, MeasuredOnDemand(tallies, PLAN, key, sampler=sampler).values)
-            told = _residuals({margin: answers.table(margin) for margin in UNIVERSE.margins})
+            told = _residuals({margin: answers.table(margin) for margin in ALLOWED.margins})
             losses.append(
                 sum(
                     float(((told[r] - without[r]) ** 2 - (told[r] - with_it[r]) ** 2).sum()) / (2 * variance)

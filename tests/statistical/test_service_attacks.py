@@ -28,7 +28,7 @@ from tabulary.ledger import Ledger
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.noise.keyed import derived_key
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
 from tabulary.studies.differencing import demonstration_ptable
 from tabulary.workflows.answering.answers import Answer
@@ -65,10 +65,10 @@ def account(ledger, name, rho):
     return known.get(name) or ledger.create_account(name, tb.ZCDP(rho), NEAR)
 
 
-def fixed(ledger, records, universe, rho, *, key, name, version="1"):
+def fixed(ledger, records, allowed, rho, *, key, name, version="1"):
     return FixedAnswers.open(
         records,
-        universe,
+        allowed,
         privacy=tb.ZCDP(rho),
         neighbours=NEAR,
         account=account(ledger, name, 2 * rho),
@@ -88,7 +88,7 @@ def squared_errors(estimate, truth, covariance):
 # --- averaging --------------------------------------------------------------------------------------------------------
 
 DOMAIN = tb.Domain({"sex": "FM", "age": ["0-14", "15-64", "65+"], "region": ["N", "E", "S", "W"]})
-UNIVERSE = Universe(DOMAIN, order=3)
+ALLOWED = AllowedTables(DOMAIN, order=3)
 COUNTS = np.random.default_rng(4).integers(0, 30, DOMAIN.shape)
 RHO = 1
 SEXES, AGES, REGIONS = DOMAIN.levels
@@ -168,7 +168,7 @@ def averaged(folder, state, key, *, naive):
     for start in range(2):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
         with (Ledger.open if start else Ledger.create)(folder / f"{key.hex()}.sqlite") as ledger:
-            answers = fixed(ledger, records, UNIVERSE, RHO, key=key, name="town")
+            answers = fixed(ledger, records, ALLOWED, RHO, key=key, name="town")
             served = FreshNoise(answers, records, SeededEntropy(100 * key[0] + start)) if naive else answers
             service = Service(
                 {"town": Dataset("town", "", "", served)}, state, ledger, cache=Cache(0), limits=GENEROUS
@@ -202,7 +202,7 @@ def test_a_thousand_times_the_same_question_is_one_answer(state, ledger):
     bodies = []
     for times, cached in ((100, 1), (900, 1 << 20)):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
-        answers = fixed(ledger, records, UNIVERSE, RHO, key=secret("again"), name="town")
+        answers = fixed(ledger, records, ALLOWED, RHO, key=secret("again"), name="town")
         service = Service(
             {"town": Dataset("town", "", "", answers)}, state, ledger, limits=GENEROUS, cache=Cache(cached)
         )
@@ -215,7 +215,7 @@ def test_a_thousand_times_the_same_question_is_one_answer(state, ledger):
 # --- differencing -----------------------------------------------------------------------------------------------------
 
 SALARIES = tb.Domain({"salary": ["below", "above"], "employed": ["a day", "longer"]})
-EVERYTHING = Universe(SALARIES, order=2)
+EVERYTHING = AllowedTables(SALARIES, order=2)
 PRICE = Fraction(1, 8)
 # Enough for the twin to be caught: its attacker is right seven times in eight.
 TRIALS = 50
@@ -280,7 +280,7 @@ def test_on_a_builder_with_cell_keys_the_same_differences_give_bob_away():
 # --- differencing across versions -------------------------------------------------------------------------------------
 
 PLACES = tb.Domain({"place": range(40)})
-TOWN = Universe(PLACES, order=1)
+TOWN = AllowedTables(PLACES, order=1)
 BOBS_PLACE = 17
 
 

@@ -23,9 +23,9 @@ from tabulary.builder.state import State
 from tabulary.core.privacy import gaussian_delta
 from tabulary.ledger import Ledger
 from tabulary.mechanisms.on_demand import MeasuredOnDemand
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering import interactive
-from tabulary.workflows.answering.fixed import FixedAnswers, plan_of_universe
+from tabulary.workflows.answering.fixed import FixedAnswers, plan_of_allowed_tables
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tests.builders import GENEROUS, Caller, people
 from tests.twins import SABOTAGED, SeededTwin, bounds
@@ -73,7 +73,7 @@ def asked(app, requests, token=None):
 # --- fixed ------------------------------------------------------------------------------------------------------------
 
 DOMAIN = tb.Domain({"a": "xy", "b": "xyz"})
-UNIVERSE = Universe(DOMAIN, order=2)
+ALLOWED = AllowedTables(DOMAIN, order=2)
 RHO, EPSILON = 2, 1
 # Computed from the binomial laws of both counts: the twin is missed in one run in forty thousand.
 KEYS = 1200
@@ -90,7 +90,7 @@ def served(counts, *arm):
             name = f"town{i}"
             answers = FixedAnswers.open(
                 records,
-                UNIVERSE,
+                ALLOWED,
                 privacy=tb.ZCDP(RHO),
                 neighbours=NEAR,
                 account=ledger.create_account(name, tb.ZCDP(RHO), NEAR),
@@ -131,7 +131,7 @@ def delta_shown(sabotaged):
     without = np.full(DOMAIN.shape, 7)
     within = without.copy()
     within[1, 2] += 1
-    plan = plan_of_universe(UNIVERSE, privacy=tb.ZCDP(RHO), neighbours=NEAR, reconstruct="none")
+    plan = plan_of_allowed_tables(ALLOWED, privacy=tb.ZCDP(RHO), neighbours=NEAR, reconstruct="none")
     # More than one part, so that the audit is one of their sum.
     assert len(plan.measured) > 1
     change = (within - without).reshape(-1)
@@ -183,7 +183,7 @@ def paid_for(people_in_x, *arm):
             name = f"town{i}"
             answers = InteractiveAnswers.open(
                 records,
-                Universe(WIDE, order=1),
+                AllowedTables(WIDE, order=1),
                 cost=tb.PureDP(PRICE),
                 ledger=ledger,
                 account=ledger.create_account(name, tb.PureDP(PRICE * QUESTIONS), NEAR),

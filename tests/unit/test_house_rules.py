@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tabulary import errors
+from tools.plain_english import findings, prose
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tabulary"
@@ -90,7 +91,9 @@ def unexplained(text: str) -> list[str]:
     nodes = list(ast.walk(ast.parse(text)))
     own = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
     calls = [node for node in nodes if isinstance(node, ast.Call)]
-    expected = [call for call in calls if ast.unparse(call.func).split(".")[-1] == "raises"]
+    expected = [
+        call for call in calls if "raises" in (getattr(call.func, "attr", ""), getattr(call.func, "id", ""))
+    ]
     return [ast.unparse(call) for call in expected if not _has_pattern(call) and not _is_narrow(call, own)]
 
 
@@ -148,3 +151,126 @@ def test_every_expected_error_says_why_it_is_expected():
     files = [file for folder in ("tests", "docs", "bench") for file in (ROOT / folder).rglob("*.py")]
     found = {str(file.relative_to(ROOT)): unexplained(file.read_text("utf-8")) for file in files}
     assert not {file: calls for file, calls in found.items() if calls}
+
+
+def test_prose_has_no_idiom_that_readers_with_another_first_language_stumble_over():
+    found = [
+        each for file in prose() for each in findings(file.read_text("utf-8"), str(file.relative_to(ROOT)))
+    ]
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "one row a count",
+        "A line a key.",
+        "12 bytes a cell",
+        "cells that cannot be.",
+        "as much as can be told from noise",
+        "what the plan reckons with",
+        "ten unless told otherwise",
+        "what is open about a cell",
+        "it has to earn its bias",
+        "the table is led to its margins",
+        "the budget stands for good",
+    ],
+)
+def test_an_idiom_is_found_with_the_words_to_write_instead(text):
+    (found, *_) = findings(f"First line.\n{text}", "page.md")
+    assert str(found).startswith("page.md:2: ")
+    assert found.instead
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["one row per count", "one row at a time", "the file cannot be read", "a cell that cannot be counted"],
+)
+def test_plain_words_are_no_idiom(text):
+    assert not list(findings(text))
+
+
+# Names of other packages that say what a test must know, and that have no public twin.
+OTHERS = {
+    "_active_spark_context",
+    "_hypothesis_internal_use_settings",
+    "_jsc",
+    "_native_telemetry",
+    "_protected_args",
+}
+
+
+def is_private(dotted: str) -> bool:
+    """Whether a name, or a part of a dotted one, begins with an underscore, but for those of the language."""
+    return any(re.match(r"_(?!_)|__.*(?<!__)$", part) and part not in OTHERS for part in dotted.split("."))
+
+
+def private_names(text: str) -> list[str]:
+    """The private names of others that a file of tests imports, reads or patches.
+
+    Its own classes and functions may have private names, and use those of themselves.
+    """
+    nodes = list(ast.walk(ast.parse(text)))
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_self(node.value)}
+    found = []
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=value, attr=name) if is_private(name) and not _is_self(value):
+                found += [ast.unparse(node)] if name not in own else []
+            case ast.ImportFrom(module=str(module), names=names):
+                found += [f"{module}.{each.name}" for each in names if is_private(f"{module}.{each.name}")]
+            case ast.Import(names=names):
+                found += [each.name for each in names if is_private(each.name)]
+            case ast.Call(
+                func=ast.Name(id="getattr" | "setattr") | ast.Attribute(attr="setattr" | "delattr")
+            ):
+                texts = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+                found += [each for each in texts if isinstance(each, str) and is_private(each)]
+    return found
+
+
+def _is_self(value: ast.expr) -> bool:
+    return isinstance(value, ast.Name) and value.id in {"self", "cls"}
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("records._engine.close()", "records._engine"),
+        ("from tabulary.noise.normal import _two_pi", "tabulary.noise.normal._two_pi"),
+        ("from tabulary._hidden import door", "tabulary._hidden.door"),
+        ("import tabulary._hidden", "tabulary._hidden"),
+        ('monkeypatch.setattr(engine, "_LIMIT", 3)', "_LIMIT"),
+        ('monkeypatch.setattr("tabulary.core.bits._LIMIT", 3)', "tabulary.core.bits._LIMIT"),
+        ('monkeypatch.delattr(engine, "_LIMIT")', "_LIMIT"),
+        ('getattr(engine, "_limit")', "_limit"),
+        ("engine.__limit", "engine.__limit"),
+    ],
+)
+def test_a_private_name_of_others_is_found(line, name):
+    assert private_names(line) == [name]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "records.engine.close()",
+        "self._count = 3\ntwin._count",
+        "class Twin:\n    def _ask(self): ...\nTwin._ask",
+        'monkeypatch.setattr(engine, "LIMIT", 3)',
+        "table.__class__.__name__",
+        "_, found = ask()",
+        "spark.sparkContext._jsc",
+    ],
+)
+def test_a_public_name_or_ones_own_is_not_found(line):
+    assert private_names(line) == []
+
+
+def test_tests_speak_to_public_names():
+    found = {
+        str(file.relative_to(ROOT)): private_names(file.read_text("utf-8"))
+        for file in (ROOT / "tests").rglob("*.py")
+    }
+    assert not {file: names for file, names in found.items() if names}

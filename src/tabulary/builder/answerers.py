@@ -34,29 +34,29 @@ class Means:
 
     secret: bytes | None = field(repr=False)
     ledger: Ledger | None
-    kept: Path
+    artifacts: Path
     warn: Warn
     cache: Cache = field(default_factory=Cache)
 
     def account(self, payment: Payment) -> Account:
         """Return the account that pays; refuse one whose budget is not what the file says."""
-        account = self.books.account(payment.account)
+        account = self.required_ledger.account(payment.account)
         if payment.budget is not None and payment.budget != account.budget:
             raise ServiceError(
                 f"the file says that account {account.name!r} has a budget of {payment.budget}, but it was opened with "
-                f"{account.budget}, and a budget stands for good. Nothing was spent. Correct the file."
+                f"{account.budget}, and a budget never changes. Nothing was spent. Correct the file."
             )
         return account
 
     @property
-    def books(self) -> Ledger:
+    def required_ledger(self) -> Ledger:
         """The ledger, of a service that has one."""
         if self.ledger is None:
             raise ServiceError("this table builder has no ledger to pay from. Nothing was spent.")
         return self.ledger
 
     @property
-    def key(self) -> bytes:
+    def required_key(self) -> bytes:
         """The key, of a service that has one."""
         if self.secret is None:
             raise ServiceError("this table builder has no key to draw noise from. Nothing was spent.")
@@ -87,11 +87,11 @@ def _open(declared: Declaration, means: Means, progress: Progress | None) -> Ans
 
 
 def _records(declared: Declaration) -> Records:
-    return Records.from_file(declared.source, declared.universe.domain, declared.codings)
+    return Records.from_file(declared.source, declared.allowed_tables.domain, declared.codings)
 
 
 def _keyed_records(declared: Declaration, protection: CellKeyProtection) -> KeyedRecords:
-    domain = declared.universe.domain
+    domain = declared.allowed_tables.domain
     return KeyedRecords.from_file(declared.source, domain, declared.codings, keys=protection.keys)
 
 
@@ -105,17 +105,17 @@ def _fixed(
     payment = protection.payment
     return FixedAnswers.open(
         records,
-        declared.universe,
+        declared.allowed_tables,
         privacy=payment.cost,
         neighbours=payment.neighbours,
         account=means.account(payment),
-        secret=means.key,
+        secret=means.required_key,
         dataset=declared.name,
         version=declared.version,
         mechanism=protection.mechanism,
         reconstruct=protection.reconstruct,
         about=protection.about,
-        kept=means.kept,
+        artifacts=means.artifacts,
         cache=means.cache,
         warn=means.warn,
         progress=progress,
@@ -128,12 +128,12 @@ def _interactive(
     payment = protection.payment
     return InteractiveAnswers.open(
         records,
-        declared.universe,
+        declared.allowed_tables,
         cost=payment.cost,
-        ledger=means.books,
+        ledger=means.required_ledger,
         account=means.account(payment),
         neighbours=payment.neighbours,
-        secret=means.key,
+        secret=means.required_key,
         dataset=declared.name,
         version=declared.version,
         cache=means.cache,
@@ -145,7 +145,7 @@ def _cell_keys(
 ) -> CellKeyAnswers:
     return CellKeyAnswers.open(
         records,
-        declared.universe,
+        declared.allowed_tables,
         protection.ptable(),
         dataset=declared.name,
         version=declared.version,

@@ -1,4 +1,4 @@
-"""The application of a table builder: its routes, its doors, and what it says when something fails."""
+"""The application of a table builder: its routes, its checks, and what it says when something fails."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

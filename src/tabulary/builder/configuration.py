@@ -1,4 +1,4 @@
-"""The service file: which datasets a table builder serves, where it keeps its books, and how it listens."""
+"""The service file: which datasets a table builder serves, where its ledger and its state are, and how it listens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -40,7 +40,7 @@ class Listening:
             )
         if not 1 <= self.workers <= MOST_WORKERS:
             raise InvalidSettings(f"there may be 1 to {MOST_WORKERS} workers, not {self.workers}.")
-        # Refuses a name that cannot be.
+        # Refuses an invalid name.
         Hosts(self.named, self.host)
 
     @property
@@ -55,8 +55,8 @@ class ServiceFile:
 
     `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `log` is a file
     that gets a copy of the log of the state, `witness` one to which the ledger's heads are written, `signer` the
-    private key that signs tables: None where there is none. `kept` is the folder where tables that took long to make
-    are kept for the next start; all of it is public.
+    private key that signs tables: None where there is none. `artifacts` is the folder where tables that took long to
+    make are kept for the next start; all of it is public.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class ServiceFile:
     ledger: Place | None
     key: Path | None
     signer: Path | None
-    kept: Path
+    artifacts: Path
     limits: Limits
     datasets: Mapping[str, Declaration]
     witness: Path | None = None
@@ -88,7 +88,7 @@ class ServiceFile:
 
 
 def read_service_file(path: str | Path) -> ServiceFile:
-    """Return what a service file says; refuse an unknown key, a missing one and a value that cannot be.
+    """Return what a service file says; refuse an unknown key, a missing one and an invalid value.
 
     Reads no records: the sources need not exist yet. Paths are relative to the file's folder. What is wrong is said
     with the file, the table and the key.
@@ -109,12 +109,12 @@ def _read(top: Section, path: Path) -> ServiceFile:
     declared = top.section("dataset")
     top.done()
 
-    kept = state.take("folder", str, default="kept")
+    artifacts = state.take("folder", str, default="artifacts")
     log = state.take("log", str, default=None)
     signer = key.take("signer", str, default=None)
     secret = key.take("file", str) if "file" in key.names() or (key.names() and signer is None) else None
     key.done()
-    books = bool(ledger.names())
+    has_ledger = bool(ledger.names())
     witness = ledger.take("witness", str, default=None)
     listening = _read_listening(server)
     names = declared.names()
@@ -126,10 +126,10 @@ def _read(top: Section, path: Path) -> ServiceFile:
         listening=listening,
         state=located(state.name, lambda: read_place(state, folder)),
         log=folder / log if log is not None else None,
-        ledger=located(ledger.name, lambda: read_place(ledger, folder)) if books else None,
+        ledger=located(ledger.name, lambda: read_place(ledger, folder)) if has_ledger else None,
         key=folder / secret if secret is not None else None,
         signer=folder / signer if signer is not None else None,
-        kept=folder / kept,
+        artifacts=folder / artifacts,
         limits=_read_limits(limits),
         datasets={name: read_declaration(name, declared.section(name), folder) for name in names},
         witness=folder / witness if witness else None,

@@ -18,8 +18,8 @@ from tabulary.errors import InvalidSettings, LedgerError, ServiceError, listed
 from tabulary.ledger import Amount
 from tabulary.ledger.amounts import cost_in_unit_of
 from tabulary.planning import MECHANISMS
-from tabulary.planning.allowed_tables import MOST_CELLS, Universe
-from tabulary.workflows.answering.answers import Method
+from tabulary.planning.allowed_tables import MOST_CELLS, AllowedTables
+from tabulary.workflows.answering.answers import ProtectionMethod
 from tabulary.workflows.answering.fixed import RECONSTRUCTIONS, USUAL
 from tabulary.workflows.sections import Section, located, read_amount, read_domain, read_privacy
 
@@ -39,7 +39,7 @@ class Payment:
 
 @dataclass(frozen=True)
 class FixedProtection:
-    """All tables of the universe are paid for once, together."""
+    """All allowed tables are paid for once, together."""
 
     payment: Payment
     mechanism: str
@@ -86,21 +86,21 @@ class Declaration:
     description: str
     version: str
     source: Path
-    universe: Universe
+    allowed_tables: AllowedTables
     codings: Mapping[str, Coding]
     variables: Mapping[str, Variable]
     protection: Protection
 
     @property
-    def method(self) -> Method:
+    def method(self) -> ProtectionMethod:
         """How the dataset is protected."""
         match self.protection:
             case FixedProtection():
-                return Method.fixed
+                return ProtectionMethod.fixed
             case InteractiveProtection():
-                return Method.interactive
+                return ProtectionMethod.interactive
             case CellKeyProtection():
-                return Method.cell_key
+                return ProtectionMethod.cell_key
 
     @property
     def payment(self) -> Payment | None:
@@ -109,13 +109,13 @@ class Declaration:
 
 
 def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
-    """Return what a table [dataset.NAME] declares; refuse what cannot be."""
+    """Return what a table [dataset.NAME] declares; refuse invalid ones."""
     _refuse_unusable(name, f"{section.name}: the name of a dataset")
     version = section.take("version", str)
     _refuse_unusable(version, f"{section.name} version")
-    method = section.take("method", str, default=Method.fixed.value)
-    if method not in list(Method):
-        raise InvalidSettings(f"{section.name} method is {method!r}. It may be {listed(Method)}.")
+    method = section.take("method", str, default=ProtectionMethod.fixed.value)
+    if method not in list(ProtectionMethod):
+        raise InvalidSettings(f"{section.name} method is {method!r}. It may be {listed(ProtectionMethod)}.")
     title = section.take("title", str, default=name)
     description = section.take("description", str, default="")
     source = folder / _refuse_address(section.take("source", str), section.name)
@@ -144,20 +144,20 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
         raise InvalidSettings(
             f'{tables.name} forbidden is a list of combinations such as [["faith", "village"]].'
         )
-    universe = located(
-        tables.name, lambda: Universe(domain, order=order, forbidden=forbidden, max_cells=max_cells)
+    allowed = located(
+        tables.name, lambda: AllowedTables(domain, order=order, forbidden=forbidden, max_cells=max_cells)
     )
 
     protection: Protection
-    match Method(method):
-        case Method.fixed:
+    match ProtectionMethod(method):
+        case ProtectionMethod.fixed:
             protection = _read_fixed(section, name, codings)
-        case Method.interactive:
+        case ProtectionMethod.interactive:
             protection = InteractiveProtection(_read_payment(section, name, codings))
-        case Method.cell_key:
+        case ProtectionMethod.cell_key:
             protection = _read_cell_keys(section, folder)
     section.done()
-    return Declaration(name, title, description, version, source, universe, codings, variables, protection)
+    return Declaration(name, title, description, version, source, allowed, codings, variables, protection)
 
 
 def _refuse_address(source: str, place: str) -> str:
@@ -227,7 +227,7 @@ def _read_sparsity(section: Section) -> Sparsity | None:
 
 
 def _refuse_too_little(place: str, budget: Privacy, cost: Privacy) -> None:
-    """Refuse a budget that cannot pay once, before the account is opened: its budget stands for good."""
+    """Refuse a budget that cannot pay once, before the account is opened: its budget never changes."""
     try:
         price = cost_in_unit_of(budget, cost)
     except LedgerError as problem:

@@ -1,4 +1,4 @@
-"""From a service file to a service that is open: the key, the books, the records, and what must not have changed."""
+"""From a service file to a service that is open: the key, the ledger, the records, and what must not have changed."""
 
 import logging
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
         if file.ledger is not None:
             ledger = opened.enter_context(Ledger.open(file.ledger.where(), witness=file.witness))
         _refuse_changes(file, state, ledger, secret)
-        means = Means(secret, ledger, file.kept, _warning(state), Cache(file.limits.cache_bytes))
+        means = Means(secret, ledger, file.artifacts, _warning(state), Cache(file.limits.cache_bytes))
         for declared in file.datasets.values():
             if declared.payment is not None:
                 means.account(declared.payment)
@@ -98,7 +98,7 @@ def initialise(file: ServiceFile) -> str | None:
             state.log.add(COMMAND_LINE, Action.key_made, key_fingerprint(read_key(file.key)))
         secret = read_key(file.key) if file.key is not None else None
         _refuse_changes(file, state, ledger, secret)
-        means = Means(secret, ledger, file.kept, _warning(state))
+        means = Means(secret, ledger, file.artifacts, _warning(state))
         for declared in file.datasets.values():
             _open_account(means, state, declared)
         # The first token of a service is its custodian's.
@@ -112,7 +112,7 @@ def _ledger(where: Path | str, file: ServiceFile, state: State) -> Ledger:
     try:
         return Ledger.open(where, witness=file.witness)
     except LedgerMissing:
-        # A key outlives what was drawn from it: where there is one, there were books, even if the state is lost too.
+        # A key outlives what was drawn from it: where there is one, there was a ledger, even if the state is lost too.
         if state.recall(_LEDGER) is None and (file.key is None or not file.key.exists()):
             with state.log.writing() as act:
                 ledger = Ledger.create(where, witness=file.witness)
@@ -178,11 +178,11 @@ def _open_account(means: Means, state: State, declared: Declaration) -> None:
         if payment.budget is None:
             raise ServiceError(
                 f"the ledger has no account {payment.account!r}, and the file does not say what its budget is. Add a "
-                f"table [dataset.{declared.name}.budget]; it stands for good."
+                f"table [dataset.{declared.name}.budget]; it never changes."
             ) from None
         with state.log.writing() as act:
             act.note(COMMAND_LINE, Action.account_opened, payment.account)
-            means.books.create_account(payment.account, payment.budget, payment.neighbours)
+            means.required_ledger.create_account(payment.account, payment.budget, payment.neighbours)
 
 
 def _log_what_is_new(file: ServiceFile, state: State, ledger: Ledger | None) -> None:
@@ -210,6 +210,6 @@ def _refusals_logged(state: State, by: Actor) -> Iterator[None]:
 def _warning(state: State) -> Warn:
     def warn(sentence: str) -> None:
         _log.warning("%s", sentence)
-        state.log.add(SERVICE, Action.made_anew, sentence)
+        state.log.add(SERVICE, Action.artifact_remade, sentence)
 
     return warn

@@ -81,10 +81,10 @@ _LONGEST_DETAIL = 2_000
 _LONGEST_NAME = 80
 
 
-class Problem(HTTPException):
+class HTTPProblem(HTTPException):
     """A request that is answered with a problem: a status, the name of its kind, and a sentence for anyone to read.
 
-    >>> Problem(415, "unsupported-media-type", "Send JSON.").detail
+    >>> HTTPProblem(415, "unsupported-media-type", "Send JSON.").detail
     'Send JSON.'
     """
 
@@ -123,7 +123,7 @@ def install(app: FastAPI) -> None:
 class Unexpected:
     """Pure ASGI: answers an unexpected error with a problem that tells nothing, and logs its kind and place.
 
-    It stands around all that may touch a record, inside the doors that every request goes through. An error that went
+    It stands around all that may touch a record, inside the checks that every request passes. An error that went
     on to the server would be logged by it, message and all.
     """
 
@@ -202,7 +202,7 @@ async def _public_problem(request: Request, error: Exception) -> Response:
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path, status = request.url.path, error.status_code
-    if isinstance(error, Problem):
+    if isinstance(error, HTTPProblem):
         return problem(path, status, error.name, str(error.detail), error.headers)
     phrase = HTTPStatus(status).phrase
     sentence = _SENTENCES.get(status, f"The request cannot be served: {phrase.lower()}.")

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tabulary.builder.counting import CALLER, CountRequests
 from tabulary.builder.failures import Failures
 from tabulary.builder.hosts import AllowedHosts
-from tabulary.builder.problems import Problem, problem
+from tabulary.builder.problems import HTTPProblem, problem
 from tabulary.builder.state import Role, Token
 from tabulary.builder.state.tokens import Tokens
 from tabulary.builder.throttle import (
@@ -57,7 +57,7 @@ _Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_SCHEME)]
 
 
 def protect(app: FastAPI, service: "Service") -> None:
-    """Put the doors of the service on its application; what is added to it later stands outside of them.
+    """Add the checks of the service to its application; what is added later runs before them.
 
     From the outside in: the security headers, the names of the service, the count of requests, the limit on how often,
     the limit on how much.
@@ -108,7 +108,7 @@ class Gate:
     async def look_at(self, text: str, address: str) -> Token:
         """Return the token whose text came from an address; refuse one that is not good, and slow down who guesses."""
         if wait := self._waits.left(address):
-            raise Problem(
+            raise HTTPProblem(
                 429,
                 "too-many-failures",
                 "Tokens that are not good came from here, so no other is looked at for a while.",
@@ -155,7 +155,9 @@ async def _in_the_role(request: Request, role: Role) -> Token:
     if token is None:
         raise _unauthorized(f"This needs a token of the role {role}.")
     if token.role is not role:
-        raise Problem(403, "forbidden", f"This needs a token of the role {role}, and yours is of another.")
+        raise HTTPProblem(
+            403, "forbidden", f"This needs a token of the role {role}, and yours is of another."
+        )
     return token
 
 
@@ -164,10 +166,10 @@ def _gate(request: Request) -> Gate:
     return gate
 
 
-def _unauthorized(detail: str, *, failed: bool = False) -> Problem:
+def _unauthorized(detail: str, *, failed: bool = False) -> HTTPProblem:
     # RFC 6750: a request that shows nothing is only told how; one that shows a bad token is told that it is bad.
     challenge = 'Bearer realm="tabulary"' + (', error="invalid_token"' if failed else "")
-    return Problem(401, "unauthorized", detail, {"WWW-Authenticate": challenge})
+    return HTTPProblem(401, "unauthorized", detail, {"WWW-Authenticate": challenge})
 
 
 class SecurityHeaders:

@@ -90,7 +90,7 @@ class Dataset:
         Every other table costs the same and is for the same neighbours. The total is not asked: it may be public, and
         then it has no plan.
         """
-        return self.answers.plan_of(self.answers.universe.margins[-1])
+        return self.answers.plan_of(self.answers.allowed_tables.margins[-1])
 
 
 LEAST_CACHE, MOST_CACHE = 1 << 20, 1 << 40
@@ -160,7 +160,7 @@ class Service:
         return None if self.signing_key is None else self.signing_key.public
 
     def close(self) -> None:
-        """Forget the records, and let go of the state and the ledger."""
+        """Forget the records, and close the state and the ledger."""
         # First what loses something if the process ends before all is closed: requests that were counted.
         self.state.close()
         for dataset in self.datasets.values():

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tabulary.builder.problems import Problem, problem
+from tabulary.builder.problems import HTTPProblem, problem
 
 MonotonicClock = Callable[[], float]
 """Seconds since some moment; never set back."""
@@ -152,7 +152,7 @@ def retry_after(seconds: float) -> dict[str, str]:
 def refuse_too_often(throttle: Throttle, client: str) -> None:
     """Count a request of the client, or raise the problem that there were too many."""
     if wait := throttle.take(client):
-        raise Problem(429, "too-many-requests", TOO_OFTEN, retry_after(wait))
+        raise HTTPProblem(429, "too-many-requests", TOO_OFTEN, retry_after(wait))
 
 
 class RateLimit:

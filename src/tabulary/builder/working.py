@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect, Request
 
 from tabulary.builder.counting import CALLER
-from tabulary.builder.problems import RETRY_AFTER, Problem
+from tabulary.builder.problems import RETRY_AFTER, HTTPProblem
 from tabulary.builder.throttle import MonotonicClock, address_of, retry_after
 from tabulary.core.interruption import interruptible
 from tabulary.errors import Interrupted
@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 _NOTHING_SPENT = "Nothing was spent that is not in the ledger."
 
 
-class Asker:
+class WaitingCaller:
     """Whoever waits for slow work: a name by which it is counted, and a way to hear that they have gone."""
 
     def __init__(self, request: Request) -> None:
@@ -97,7 +97,7 @@ class Pool:
         with self._lock:
             return {name: taken for name, taken in self._places.items() if taken}
 
-    async def done(self, key: Hashable, work: Callable[[], Made], asker: Asker) -> Made:
+    async def done(self, key: Hashable, work: Callable[[], Made], asker: WaitingCaller) -> Made:
         """Return what the work returns, or raise what it raises; with the same key it is done once for all who wait.
 
         A caller who has too much under way is refused with 429; if there is too much of it altogether, or if it takes
@@ -118,7 +118,7 @@ class Pool:
                 return future.result()
         elif gone in happened:
             raise ClientDisconnect
-        raise Problem(
+        raise HTTPProblem(
             503,
             "took-too-long",
             f"This was not done within {self._seconds:g} seconds, because it is large or because others wait too. "
@@ -137,7 +137,7 @@ class Pool:
     def _join(self, key: Hashable, work: Callable[[], Made], name: str) -> tuple[_Job, Future[Made]]:
         with self._lock:
             if self._places[name] >= self._each:
-                raise Problem(
+                raise HTTPProblem(
                     429,
                     "too-much-at-once",
                     f"{self._each} {self._kind} of yours are under way, and one caller may have no more at a time. "
@@ -151,7 +151,7 @@ class Pool:
                 self._places[name] += 1
                 return job, job.future
             if self._closed or len(self._running) >= self._most:
-                raise Problem(
+                raise HTTPProblem(
                     503,
                     "busy",
                     f"Too many {self._kind} are under way. Nothing was asked, nothing was spent. Ask again later.",

@@ -15,7 +15,7 @@ from tabulary.cli.options import check_together, given_options
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidArgument, MissingExtra
 from tabulary.planning import ExpectedError, show_width
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.sections import located
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _check(configured: "ServiceFile") -> None:
         )
         output.print(expected.sentence, markup=False)
         if expected.errors:
-            output.print(_by_order(declared.universe, expected.errors))
+            output.print(_by_order(declared.allowed_tables, expected.errors))
         if expected.promise is None:
             output.print(
                 "The public text depends on the budget, which only the ledger knows. To see the text here, "
@@ -174,13 +174,13 @@ def _check(configured: "ServiceFile") -> None:
             output.print()
 
 
-def _by_order(universe: Universe, expected: tuple[ExpectedError, ...]) -> Grid:
+def _by_order(allowed: AllowedTables, expected: tuple[ExpectedError, ...]) -> Grid:
     """Return the accuracy of many tables, one line per number of attributes."""
     grid = Grid(title="Expected accuracy, before any budget is spent", title_justify="left")
     for head in ("attributes", "tables", "standard error", "±95%"):
         grid.add_column(head, justify="right")
     grid.add_column("least accurate")
-    tables = Counter(map(len, universe.margins))
+    tables = Counter(map(len, allowed.margins))
     for order, group in groupby(expected, key=lambda each: len(each.margin)):
         rows = list(group)
         worst = max(rows, key=lambda each: each.standard_error)

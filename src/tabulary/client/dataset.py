@@ -9,7 +9,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy, privacy_from_description
 from tabulary.errors import InvalidArgument
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release.promise import Promise
 
 
@@ -20,9 +20,9 @@ class RemoteDataset:
     `privacy` is what all tables together cost, or one question of an interactive dataset; None where there is no
     differential privacy. `labels` says how attributes are called where people read.
 
-    >>> universe = Universe(Domain({"sex": ["F", "M"]}), order=1)
+    >>> allowed = AllowedTables(Domain({"sex": ["F", "M"]}), order=1)
     >>> promise = Promise("This release is …", (), "One person …", (), ())
-    >>> RemoteDataset("census", "Census 2026", "", "fixed", "2026", universe, promise)
+    >>> RemoteDataset("census", "Census 2026", "", "fixed", "2026", allowed, promise)
     <RemoteDataset census 2026, fixed: sex 2>
     """
 
@@ -31,7 +31,7 @@ class RemoteDataset:
     description: str
     method: str
     version: str
-    universe: Universe
+    allowed_tables: AllowedTables
     promise: Promise
     privacy: Privacy | None = None
     neighbours: Neighbours | None = None
@@ -40,7 +40,7 @@ class RemoteDataset:
     @property
     def domain(self) -> Domain:
         """The attributes and their levels."""
-        return self.universe.domain
+        return self.allowed_tables.domain
 
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
@@ -60,7 +60,7 @@ def dataset_from_description(description: Any) -> RemoteDataset:
             description=_text(description["description"]),
             method=_text(description["method"]),
             version=_text(description["version"]),
-            universe=Universe(domain, **description["universe"]),
+            allowed_tables=AllowedTables(domain, **description["allowed_tables"]),
             promise=_promise(description["promise"]),
             privacy=None if privacy is None else privacy_from_description(privacy),
             neighbours=None

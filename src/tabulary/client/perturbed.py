@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class PerturbedTable:
+class RemoteCellKeyTable:
     """Counts perturbed by a method that is NOT differentially private, as a table builder publishes them.
 
     `counts` is a masked array, masked where a count is withheld. The law of the errors is not known, so this is no
     `ReleasedTable`, and the functions of `tb.infer` do not take it. `promise` is the service's own statement,
     `perturbation` what it tells of the method.
 
-    >>> table = PerturbedTable(Domain({"sex": ["F", "M"]}), np.ma.masked_less([12, 3], 10), "NOT …")
+    >>> table = RemoteCellKeyTable(Domain({"sex": ["F", "M"]}), np.ma.masked_less([12, 3], 10), "NOT …")
     >>> table
-    <PerturbedTable sex 2, not differentially private>
+    <RemoteCellKeyTable sex 2, not differentially private>
     >>> table["F"], table["M"], table.counts.tolist()
     (12, None, [12, None])
     """
@@ -69,4 +69,4 @@ class PerturbedTable:
 
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.margin)
-        return f"<PerturbedTable {shown or 'total'}, not differentially private>"
+        return f"<RemoteCellKeyTable {shown or 'total'}, not differentially private>"

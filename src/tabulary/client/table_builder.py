@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any, Literal
 
 from tabulary.client.dataset import RemoteDataset, dataset_from_description
-from tabulary.client.perturbed import PerturbedTable
+from tabulary.client.perturbed import RemoteCellKeyTable
 from tabulary.client.transport import Transport
 from tabulary.core.privacy import Privacy, privacy_from_description
 from tabulary.errors import InvalidTable, PublicError, ServiceUnreachable
@@ -99,7 +99,7 @@ class TableBuilder:
         by: str | Iterable[str],
         where: Mapping[str, str | int] | None = None,
         keep: Mapping[str, Iterable[str | int]] | None = None,
-    ) -> PerturbedTable:
+    ) -> RemoteCellKeyTable:
         """Return a table of a dataset that is NOT differentially private; one that is has `table`."""
         asked = _question(by, where, keep)
         document = self._transport.post(["datasets", name, "tables"], asked, signed=True)
@@ -110,7 +110,7 @@ class TableBuilder:
             domain, counts = counts_from_document(document)
         except PublicError as problem:
             raise self._unfit("a table", str(problem)) from problem
-        return PerturbedTable(domain, counts, document["promise"], document["perturbation"] or {})
+        return RemoteCellKeyTable(domain, counts, document["promise"], document["perturbation"] or {})
 
     def expected_error(
         self, name: str, by: str | Iterable[str], where: Mapping[str, str | int] | None = None

@@ -29,7 +29,7 @@ _BLOCK_ROWS = 2048
 
 # Counters have 32 bits, so that twice as many fit in a cache; they are emptied before they can overflow. Sums of
 # weights have 64 bits, and the encoder makes sure that they cannot overflow.
-_ROWS_PER_EMPTYING = 1 << 31
+ROWS_PER_EMPTYING = 1 << 31
 
 _MAX_THREADS = 8
 
@@ -194,7 +194,7 @@ class Counter:
 
     def add(self, rows: int, matrices: tuple[Codes, Codes, Codes]) -> None:
         """Count the first `rows` records of a chunk."""
-        if self._since + rows > _ROWS_PER_EMPTYING:
+        if self._since + rows > ROWS_PER_EMPTYING:
             self._totals = _emptied(self._counters, self._totals)
             self._since = 0
         weights = self._layout.column(matrices, -1) if self._weighted else None

@@ -15,7 +15,7 @@ from tabulary.core.exact_numbers import show_fraction
 from tabulary.errors import ImpossibleRecord, InvalidColumn, UnknownLevel, listed
 
 # Sums of weights stay below this, so that they fit in 64 bits with the noise that is added to them.
-_LARGEST_SUM = 1 << 62
+LARGEST_SUM = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RecordFaults:
                 f"column {weights.column!r} has a weight that is {', and one that is '.join(found)}, in at "
                 "least one record. Nothing was counted. Correct the weights, or leave those records out."
             )
-        if self.admitted * weights.sensitivity >= _LARGEST_SUM:
+        if self.admitted * weights.sensitivity >= LARGEST_SUM:
             raise InvalidColumn(
                 f"the sums of the weights {weights.column!r} may not fit in 64 bits: there are too many "
                 "records for such a small unit. Nothing was counted. Choose a larger unit."

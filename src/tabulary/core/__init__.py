@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tabulary.core.domain import MAX_CELLS, Margin
     from tabulary.core.exact_numbers import show_fraction
     from tabulary.core.neighbours import Relation
-    from tabulary.core.privacy import Privacy, gaussian_delta, gaussian_rho
+    from tabulary.core.privacy import Loss, Privacy, gaussian_delta, gaussian_rho
     from tabulary.core.sensitivity import Sensitivity
     from tabulary.core.table import CellCounts
     from tabulary.core.workload import show_margin
@@ -19,6 +19,7 @@ __all__ = [
     "CellCounts",
     "Floats",
     "Integers",
+    "Loss",
     "Margin",
     "Privacy",
     "Relation",

@@ -16,7 +16,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.errors import TooManyCells
 
 # The structural zeros that stand for codes without a level are listed one by one.
-_MOST_CODES = 1 << 16
+MOST_CODES = 1 << 16
 
 
 def bits_of(domain: Domain, margin: Margin) -> Margin:
@@ -49,9 +49,9 @@ def binary_domain(domain: Domain) -> Domain:
     for zero in domain.structural_zeros:
         codes = [[_assignment(domain, a, domain.code(a, level)) for level in labels] for a, labels in zero]
         zeros += [{bit: value for part in parts for bit, value in part.items()} for parts in product(*codes)]
-        if len(zeros) > _MOST_CODES:
+        if len(zeros) > MOST_CODES:
             raise TooManyCells(
-                f"as bits the domain has more than {_MOST_CODES:,} structural zeros. Use the mechanism "
+                f"as bits the domain has more than {MOST_CODES:,} structural zeros. Use the mechanism "
                 "'efron-stein', which takes attributes of any size as they are."
             )
     return Domain(levels, zeros)

@@ -21,7 +21,7 @@ from tabulary.errors import InvalidArgument
 
 # Above these the pairs of cells are no longer compared one by one.
 _MOST_BITS = 22
-_MOST_CELLS = 4_096
+MOST_CELLS = 4_096
 _MOST_WORK = 2_000_000_000
 
 
@@ -35,7 +35,7 @@ def contrast_sensitivity(
 ) -> Sensitivity:
     """Return the sensitivity of the coefficients that vary on each of `sets`, each divided by its scale.
 
-    Add-remove, c records a person: Δ₁ = c Σ_S Π (k - 1) / s, the same for every record. Δ₂² = c² max over
+    Add-remove, c records per person: Δ₁ = c Σ_S Π (k - 1) / s, the same for every record. Δ₂² = c² max over
     possible x of Σ_S Π n(x) / s².
 
     Replace: Δ₁ = c max over pairs x, y of Σ_S ‖r_S(x) - r_S(y)‖₁ / s, where r_S(x) is what a record in x adds
@@ -82,7 +82,7 @@ def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fr
         choices.append([dict(zip(attributes, map(int, row), strict=True)) for row in best])
     blocked = {a for attributes, _ in domain.zero_blocks for a in attributes}
     free = {a: int(norms[a].max()) for a in domain.attributes if a not in blocked}
-    if math.prod(map(len, choices)) > _MOST_CELLS:
+    if math.prod(map(len, choices)) > MOST_CELLS:
         # Not shown to be reached, but never too small: every attribute at its largest level.
         choices = [[{a: max(option[a] for option in options) for a in options[0]}] for options in choices]
 
@@ -96,7 +96,7 @@ def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fr
 
 
 def _undominated(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    if len(rows) > _MOST_CELLS:
+    if len(rows) > MOST_CELLS:
         # Not shown to be reached, but never too small: the largest of every attribute.
         return np.asarray(rows.max(axis=0, keepdims=True))
     # The sum grows in every coordinate, so only rows that no other row exceeds everywhere can be largest.
@@ -119,7 +119,7 @@ def _compare(
         return _compare_bits(domain, used, sets, weights, squares, fixed)
     cells = domain.cells(used)
     rows = sum(basis.coefficients(domain.shape_of(s)) for s in sets)
-    if cells > _MOST_CELLS or cells * cells * rows > _MOST_WORK:
+    if cells > MOST_CELLS or cells * cells * rows > _MOST_WORK:
         return None
     return _compare_cells(domain, used, sets, weights, squares, fixed)
 

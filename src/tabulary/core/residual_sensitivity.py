@@ -29,14 +29,14 @@ from tabulary.core.symmetry import Sets, interchangeable
 from tabulary.errors import InvalidArgument, listed
 
 # The patterns of agreement that are compared, and the work of comparing them (patterns times parts).
-_MOST_PATTERNS = 1 << 18
-_MOST_WORK = 1 << 28
+MOST_PATTERNS = 1 << 18
+MOST_WORK = 1 << 28
 
 # Doubles decide which patterns can be the largest; these are then added up exactly. A sum of n positive terms
 # is good to n units in the last place, so this leaves room for millions of parts.
 _NEAR = 1e-9
 # The sums, one a weight and a pattern, that are held in memory together.
-_TOGETHER = 1 << 22
+TOGETHER = 1 << 22
 
 
 def residual_sensitivity(
@@ -49,7 +49,7 @@ def residual_sensitivity(
 ) -> Sensitivity:
     r"""Return the sensitivity of these parts (margin, centred attributes), each divided by its scale.
 
-    Add-remove, c records a person: every record adds the same norms, and all c may be alike, so
+    Add-remove, c records per person: every record adds the same norms, and all c may be alike, so
     Δ₁ = c Σ L1/s and Δ₂² = c² Σ L2²/s². Exact, whatever the structural zeros.
 
     Replace: let two records agree on some attributes and differ on all others. A part of which an attribute of
@@ -160,16 +160,16 @@ def _largest(
     # Distinct weights by number: a fraction is slow to compare.
     numbered = {weight: number for number, weight in enumerate(dict.fromkeys(weights))}
     laws = [numbered[weight] for weight in weights]
-    classes = _classes(columns, laws, levels)
+    classes = classes_alike(columns, laws, levels)
     patterns = math.prod(len(names) + 1 for names in classes)
-    if patterns > _MOST_PATTERNS or patterns * len(columns) > _MOST_WORK:
+    if patterns > MOST_PATTERNS or patterns * len(columns) > MOST_WORK:
         return exact_sum(weights, [int(column.changes(norm).max()) for column in columns])
     chosen = np.array(list(product(*(range(len(names) + 1) for names in classes))), dtype=np.int64)
     chosen = chosen.reshape(patterns, len(classes))
     unit = max(numbered)
     relative = np.array([float(weight / unit) for weight in numbered])
     largest, seen = Fraction(0), 0.0
-    together = max(_TOGETHER // len(numbered), 1)
+    together = max(TOGETHER // len(numbered), 1)
     for start in range(0, patterns, together):
         sums = _sums(columns, laws, classes, chosen[start : start + together], norm)
         total = relative @ sums
@@ -201,7 +201,9 @@ def _sums(
     return sums
 
 
-def _classes(columns: Sequence[_Column], laws: Sequence[int], levels: Mapping[str, int]) -> list[list[str]]:
+def classes_alike(
+    columns: Sequence[_Column], laws: Sequence[int], levels: Mapping[str, int]
+) -> list[list[str]]:
     """Return the attributes in classes that all parts and weights treat alike."""
     described: dict[Sets, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
     for column, law in sorted(zip(columns, laws, strict=True), key=lambda pair: (pair[1], pair[0].fixed)):

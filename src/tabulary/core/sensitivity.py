@@ -21,7 +21,7 @@ from tabulary.errors import InvalidArgument
 # The possible cells of one group of structural zeros that are compared pair by pair.
 _MAX_COMPARED = 4_000
 # The combinations of what can differ, group by group, that are kept apart.
-_MOST_PATTERNS = 1 << 8
+MOST_PATTERNS = 1 << 8
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def margin_sensitivity(
 ) -> Sensitivity:
     """Return the exact sensitivity of the cells of `margins`, each margin divided by its scale.
 
-    Add-remove, c records a person: each record adds one to one cell of every margin, and all c may fall in the
+    Add-remove, c records per person: each record adds one to one cell of every margin, and all c may fall in the
     same cells, so Δ₁ = c Σ 1/s and Δ₂² = c² Σ 1/s².
 
     Replace, c records: each record takes one from a cell x and gives one to a cell y in every margin where x
@@ -96,7 +96,7 @@ def _difference_patterns(domain: Domain, margins: Sequence[Margin]) -> list[tupl
     choices = [_differing_attributes(domain, block) for block in _blocks(domain)]
     patterns = {frozenset[str]()}
     for options in choices:
-        if len(patterns) * len(options) > _MOST_PATTERNS:
+        if len(patterns) * len(options) > MOST_PATTERNS:
             # Not shown to be reached, but never too small: whatever can differ in this group differs.
             options = {frozenset[str]().union(*options)}
         patterns = _maximal({chosen | option for chosen in patterns for option in options})

@@ -23,7 +23,7 @@ MAX_PEOPLE = 100_000_000
 
 
 # Records drawn at once, and in a row group of the file. Part of the meaning of a seed: do not change.
-_CHUNK = 1 << 20
+CHUNK = 1 << 20
 
 
 @overload
@@ -119,8 +119,8 @@ def _chunks(n: int, seed: int, progress: Progress | None) -> Iterator[pyarrow.Re
     labels = [pyarrow.array(levels, pyarrow.string()) for levels in people_domain().levels]
     # numpy.random serves here because this is a model of people and not a privacy noise.
     generator = np.random.Generator(np.random.PCG64(seed))
-    for start in range(0, n, _CHUNK):
-        size = min(_CHUNK, n - start)
+    for start in range(0, n, CHUNK):
+        size = min(CHUNK, n - start)
         cells = population.draw(generator.random(size))
         columns = [
             pyarrow.DictionaryArray.from_arrays(codes[cells], dictionary)
@@ -148,7 +148,7 @@ def _write(chunks: Iterator[pyarrow.RecordBatch], path: Path) -> Path:
     try:
         with pyarrow.parquet.ParquetWriter(partial, _schema(), compression="zstd") as writer:
             for chunk in chunks:
-                writer.write_batch(chunk, row_group_size=_CHUNK)
+                writer.write_batch(chunk, row_group_size=CHUNK)
         _refuse_existing(path)
         partial.chmod(0o644)
         partial.rename(path)

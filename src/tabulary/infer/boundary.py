@@ -22,7 +22,7 @@ _TOLERANCE = 1e-9
 def positive_cells(model: LogLinearModel, counts: Floats) -> Mask:
     """Return which cells are positive in the fit of the model to these counts, zeros possibly among them.
 
-    A possible cell is, exactly when some non-negative table with the same margins has it positive. Nothing but the
+    A possible cell is, if and only if some non-negative table with the same margins has it positive. Nothing but the
     pattern of zeros decides. Where a margin is zero, all its cells are; in a decomposable model no others are, and
     beyond that a linear program tells.
 

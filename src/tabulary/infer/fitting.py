@@ -12,7 +12,7 @@ Mask = NDArray[np.bool_]
 
 # Of the total: how far a margin of the fit may be from that of the counts.
 _TOLERANCE = 1e-12
-_SWEEPS, _FEWEST_SWEEPS = 100_000, 100
+SWEEPS, FEWEST_SWEEPS = 100_000, 100
 # Sweeps are fewer on a table with so many cells that they would visit more than this.
 _MOST_VISITED = 4_000_000_000
 
@@ -30,7 +30,7 @@ def fitted_counts(model: LogLinearModel, counts: Floats, positive: Mask) -> Floa
     """
     if not positive.any():
         return np.zeros(model.domain.shape)
-    return _closed_form(model, counts) if model.decomposable else _proportional(model, counts, positive)
+    return _closed_form(model, counts) if model.decomposable else proportional_counts(model, counts, positive)
 
 
 def _closed_form(model: LogLinearModel, counts: Floats) -> Floats:
@@ -50,7 +50,8 @@ def _margin(model: LogLinearModel, counts: Floats, margin: Margin) -> Floats:
     return np.asarray(counts.sum(axis=axes_outside(model.domain.attributes, margin), keepdims=True))
 
 
-def _proportional(model: LogLinearModel, counts: Floats, positive: Mask) -> Floats:
+def proportional_counts(model: LogLinearModel, counts: Floats, positive: Mask) -> Floats:
+    """Return the fitted counts by proportional fitting, which a model without a closed form needs."""
     # Loads a compiler; a closed form needs none.
     from tabulary.reconstruct.proportional import Projections, fit
 
@@ -61,7 +62,7 @@ def _proportional(model: LogLinearModel, counts: Floats, positive: Mask) -> Floa
     wanted = margins.forward(counts)
     targets = np.split(wanted, sizes[:-1])
     total = float(counts.sum())
-    sweeps = max(_FEWEST_SWEEPS, min(_SWEEPS, _MOST_VISITED // places.size))
+    sweeps = max(FEWEST_SWEEPS, min(SWEEPS, _MOST_VISITED // places.size))
     fitted = fit(
         positive * (total / positive.sum()), places, targets, sweeps=sweeps, tolerance=_TOLERANCE * total
     )

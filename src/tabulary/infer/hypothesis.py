@@ -74,7 +74,7 @@ class Hypothesis:
         freedom, held = fit.degrees_of_freedom, fit.held
         p_value, reference = upper_tail(fit.statistic, freedom), ASYMPTOTIC
         if freedom and not self._independent:
-            variance = 2 * freedom + self._excess(fit)
+            variance = 2 * freedom + self.excess_variance(fit)
             p_value, reference = scaled_tail(fit.statistic, freedom, variance), MATCHED
         elif freedom and (moments := self._moments(fit)) is not None:
             p_value = matched_tail(fit.statistic, freedom, moments, self.design[held], fit.means[held])
@@ -134,7 +134,7 @@ class Hypothesis:
             begin = end
         return NoisyCells.joined(parts).at(self.possible)
 
-    def _excess(self, fit: NullFit) -> float:
+    def excess_variance(self, fit: NullFit) -> float:
         """Return by how much heavy tails raise the variance of the statistic of shared noise."""
         shape, sizes = self.possible, [int(np.prod(noise.shape)) for noise in self.noises]
         ends = np.cumsum(sizes)

@@ -89,7 +89,7 @@ class Account:
         with self._storage.reading() as connection:
             refuse_older_copy(connection, known)
             _, spent = self._tail(connection)
-        self._total(spent, cost)
+        total_after(self, spent, cost)
 
     def can_afford(self, cost: Privacy, neighbours: Neighbours) -> bool:
         """Return whether the account has enough left; a cost that it can never count is an error."""
@@ -139,19 +139,6 @@ class Account:
     def _tail(self, connection: Connection) -> tuple[Head, Amount]:
         return tail_of(connection, self._row(connection))
 
-    def _total(self, spent: Amount, cost: Privacy) -> Amount:
-        refuse_other_than(Privacy, cost, "the cost of a debit")
-        refuse_unwieldy_privacy(cost)
-        price = cost_in_unit_of(self.budget, cost)
-        left = Amount.of(self.budget) - spent
-        if not price <= left:
-            named = f"{price}" if Amount.of(cost) == price else f"{cost}, here {price},"
-            raise BudgetExceeded(
-                f"the plan costs {named} but account {self.name!r} has {left} left. {UNSPENT}"
-            )
-        refuse_unwieldy_total(spent + price)
-        return spent + price
-
     def _refuse_weaker_neighbours(self, offered: Neighbours) -> None:
         refuse_other_than(Neighbours, offered, "the neighbours of a debit")
         if not covers(offered, self.neighbours):
@@ -195,6 +182,21 @@ def debit_together(
     return made
 
 
+def total_after(account: Account, spent: Amount, cost: Privacy) -> Amount:
+    """Return what an account that has spent `spent` has spent after another cost; refuse what it cannot pay."""
+    refuse_other_than(Privacy, cost, "the cost of a debit")
+    refuse_unwieldy_privacy(cost)
+    price = cost_in_unit_of(account.budget, cost)
+    left = Amount.of(account.budget) - spent
+    if not price <= left:
+        named = f"{price}" if Amount.of(cost) == price else f"{cost}, here {price},"
+        raise BudgetExceeded(
+            f"the plan costs {named} but account {account.name!r} has {left} left. {UNSPENT}"
+        )
+    refuse_unwieldy_total(spent + price)
+    return spent + price
+
+
 def _append(
     accounts: Sequence[Account],
     connection: Connection,
@@ -205,7 +207,7 @@ def _append(
 ) -> tuple[Entry, ...]:
     tails = [account._tail(connection) for account in accounts]
     # Every account is asked before any account is debited.
-    totals = [account._total(spent, cost) for account, (_, spent) in zip(accounts, tails, strict=True)]
+    totals = [total_after(account, spent, cost) for account, (_, spent) in zip(accounts, tails, strict=True)]
     return tuple(
         append_entry(
             connection,

@@ -47,7 +47,7 @@ class Ledger:
     """
 
     def __init__(self, storage: Storage, identity: str) -> None:
-        self._storage = storage
+        self.storage = storage
         self._identity = identity
         self._witnesses = Witnesses()
 
@@ -115,7 +115,7 @@ class Ledger:
     @property
     def where(self) -> str:
         """Return the place of the ledger: its path, or its address without user and password."""
-        return self._storage.where
+        return self.storage.where
 
     @property
     def identity(self) -> str:
@@ -129,20 +129,20 @@ class Ledger:
         harm.
         """
         known = witness.heads()
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             refuse_older_copy(connection, known)
         self._witnesses.add(witness)
-        if not self._storage.read_only:
+        if not self.storage.read_only:
             self._witnesses.catch_up(self.heads())
 
     def lacks(self, kept: Iterable[Head]) -> tuple[Head, ...]:
         """Return the `kept` heads that the ledger does not contain: none, unless it is an older copy."""
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             return tuple(lacking_heads(connection, kept))
 
     def close(self) -> None:
         """Close the file or the connections. A second call does nothing."""
-        self._storage.close()
+        self.storage.close()
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +166,7 @@ class Ledger:
                 f"an account promises to protect every attribute, but the relation is {neighbours}. An "
                 f"account cannot pay for a plan with sensitive attributes. {UNSPENT}"
             )
-        with self._storage.writing() as connection:
+        with self.storage.writing() as connection:
             if account_row(connection, name) is not None:
                 raise LedgerError(
                     f"there is already an account {name!r} in this ledger, and its budget never changes. "
@@ -177,7 +177,7 @@ class Ledger:
     def account(self, name: str) -> Account:
         """Return the account with that name."""
         refuse_unprintable(name, "the name of an account")
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             row = account_row(connection, name)
             if row is None:
                 known = [each["name"] for each in account_rows(connection)]
@@ -189,7 +189,7 @@ class Ledger:
 
     def accounts(self) -> list[Account]:
         """Return every account, in the order of opening."""
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             return [self._account(row) for row in account_rows(connection)]
 
     def debit_together(
@@ -224,13 +224,13 @@ class Ledger:
         names = [account.name for account in accounts]
         if not names or len(set(names)) < len(names):
             raise LedgerError(f"a debit needs accounts, each of them once, not {names}. {UNSPENT}")
-        if any(account._storage is not self._storage for account in accounts):
+        if any(account._storage is not self.storage for account in accounts):
             raise LedgerError(f"accounts of another ledger cannot pay together with this one's. {UNSPENT}")
         return debit_together(accounts, cost, neighbours, purpose=purpose, plan_digest=plan_digest, once=once)
 
     def heads(self) -> tuple[Head, ...]:
         """Return the end of every account's chain, in the order of opening."""
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             return tuple(head_of(connection, row["name"]) for row in account_rows(connection))
 
     def head(self) -> str:
@@ -239,7 +239,7 @@ class Ledger:
         If you keep it elsewhere, you can see later whether the ledger has changed. If debits may come in between,
         keep `heads` and give them to `check`.
         """
-        with self._storage.reading() as connection:
+        with self.storage.reading() as connection:
             heads = [str(head_of(connection, row["name"])) for row in account_rows(connection)]
             return link(founding_digest(ledger_row(connection)), {"heads": heads})
 
@@ -250,12 +250,12 @@ class Ledger:
         knows is checked too.
         """
         known = [*self._witnesses.heads(), *kept]
-        with self._storage.reading() as connection:
-            refuse_unsound_ledger(self._storage, connection)
+        with self.storage.reading() as connection:
+            refuse_unsound_ledger(self.storage, connection)
             refuse_older_copy(connection, known)
 
     def _account(self, row: Stored) -> Account:
-        return Account.from_row(row, self._identity, self._storage, self._witnesses)
+        return Account.from_row(row, self._identity, self.storage, self._witnesses)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from tabulary.ledger.storage import UNSPENT, Storage, Structure
 from tabulary.sql import postgresql_engine, shown, sqlstate_of
 
 # A debit takes milliseconds: a process that stops this long in the middle is gone, and must not keep the lock.
-_HUNG = "60s"
+HUNG = "60s"
 
 _OPTIONS = {
     "isolation_level": "REPEATABLE READ",
@@ -121,7 +121,7 @@ class PostgreSQLStorage(Storage):
             connection.exec_driver_sql(
                 "SET LOCAL synchronous_commit = on; "
                 f"SET LOCAL lock_timeout = {max(1, round(self._timeout * 1000))}; "
-                f"SET LOCAL idle_in_transaction_session_timeout = '{_HUNG}'{lock}"
+                f"SET LOCAL idle_in_transaction_session_timeout = '{HUNG}'{lock}"
             )
         except DBAPIError as error:
             # A replica does not even begin a transaction that may write.

@@ -58,7 +58,7 @@ class Storage(ABC):
     ) -> None:
         self.where = where
         self.read_only = read_only
-        self._engine = engine
+        self.engine = engine
         self._password = password
         self._reader = engine.execution_options(**self.reading_options)
         self._writer = engine.execution_options(**self.writing_options)
@@ -78,7 +78,7 @@ class Storage(ABC):
         """Close every connection. A second call does nothing."""
         self._closed = True
         # Another process must close its own connections: neither locks nor sessions survive a fork.
-        self._engine.dispose(close=os.getpid() == self._process)
+        self.engine.dispose(close=os.getpid() == self._process)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -3,7 +3,7 @@
 `DiscreteLaplace`, `DiscreteGaussian` and `RoundedGaussian` say which law; a `Sampler` draws from it; an
 `Entropy` supplies the bits; `weighted_half_width` says how far a combination of draws strays. The laws that
 are drawn are the laws that are written down, not floating-point neighbours of them:
-`docs/explanation/exact-noise.md` has the argument.
+`docs/explanation/exact-noise.md` has the argument, and says how to add a law.
 
 >>> noise = DiscreteGaussian.from_sigma(40)
 >>> noisy = [120, 75] + ExactSampler().draw(noise, 2)
@@ -12,6 +12,7 @@ are drawn are the laws that are written down, not floating-point neighbours of t
 """
 
 from tabulary.noise.checks import LARGEST_SCALE, SMALLEST_SCALE
+from tabulary.noise.enclosure import Enclosure, divide, exponential, multiply
 from tabulary.noise.entropy import Entropy, SystemEntropy
 from tabulary.noise.gaussian import DiscreteGaussian
 from tabulary.noise.integer import AddedNoise, IntegerNoise
@@ -20,6 +21,7 @@ from tabulary.noise.laws import LAWS, law_from_description, noise_from_descripti
 from tabulary.noise.opendp import OpenDPSampler
 from tabulary.noise.rounded_gaussian import RoundedGaussian
 from tabulary.noise.sampler import Drawable, ExactSampler, Sampler
+from tabulary.noise.slots import Slots, two_sided_slots
 from tabulary.noise.square_root import SquareRootLaplace
 from tabulary.noise.sums import chernoff_reach
 from tabulary.noise.tabulated import Tabulated
@@ -34,18 +36,24 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Drawable",
+    "Enclosure",
     "Entropy",
     "ExactSampler",
     "IntegerNoise",
     "OpenDPSampler",
     "RoundedGaussian",
     "Sampler",
+    "Slots",
     "SquareRootLaplace",
     "SystemEntropy",
     "Tabulated",
     "Truncated",
     "chernoff_reach",
+    "divide",
+    "exponential",
     "law_from_description",
+    "multiply",
     "noise_from_description",
+    "two_sided_slots",
     "weighted_half_width",
 ]

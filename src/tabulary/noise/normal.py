@@ -33,7 +33,7 @@ def normal_tail(square: Fraction, precision: int) -> Enclosure:
     scaled = square.numerator << working
     y = scaled // square.denominator, divide_up(scaled, square.denominator)
     mass = multiply(_series(y, working), exponential(square / 2, working), working)
-    mass = multiply(mass, _square_root(divide(y, _two_pi(working), working), working), working)
+    mass = multiply(mass, _square_root(divide(y, two_pi(working), working), working), working)
     half = 1 << (working - 1)
     guard = working - precision
     return max(0, half - mass[1]) >> guard, shift_up(half - mass[0], guard)
@@ -59,7 +59,7 @@ def _square_root(value: Enclosure, precision: int) -> Enclosure:
 
 
 @lru_cache(maxsize=64)
-def _two_pi(precision: int) -> Enclosure:
+def two_pi(precision: int) -> Enclosure:
     """Return an enclosure of 2π = 32·arctan(1/5) - 8·arctan(1/239), Machin's formula."""
     fifth, small = _inverse_tangent(5, precision), _inverse_tangent(239, precision)
     return 32 * fifth[0] - 8 * small[1], 32 * fifth[1] - 8 * small[0]

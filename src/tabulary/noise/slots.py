@@ -8,7 +8,7 @@ A large scale is cut into blocks of 2**`block_bits` values, so that no table gro
 block 0 holds the value 0 alone, and block ±j, j ≥ 1, holds the values ±(1 + 2**block_bits·(j - 1) + offset).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -45,7 +45,7 @@ def laplace_slots(scale: Fraction, block_bits: int, bits: int) -> Slots:
             found.append(tail)
         return found
 
-    return _two_sided(certain_floors(tails, bits), bits)
+    return two_sided_slots(tails, bits)
 
 
 @lru_cache(maxsize=16)
@@ -94,7 +94,7 @@ def truncated_slots(rate: Fraction, power: int, bound: int, bits: int) -> Slots:
         total = (one + 2 * lower, one + 2 * upper)
         return [divide(tail, total, precision) for tail in reversed(sums)]
 
-    return _two_sided(certain_floors(tails, bits), bits)
+    return two_sided_slots(tails, bits)
 
 
 @lru_cache(maxsize=16)
@@ -120,7 +120,7 @@ def gaussian_slots(variance_parameter: Fraction, block_bits: int, bits: int) -> 
         total = (one + 2 * found[0][0], one + 2 * found[0][1])
         return _inside([divide(tail, total, precision) for tail in found], precision, bits)
 
-    return _two_sided(certain_floors(tails, bits), bits)
+    return two_sided_slots(tails, bits)
 
 
 @lru_cache(maxsize=16)
@@ -138,7 +138,7 @@ def rounded_gaussian_slots(variance_parameter: Fraction, bits: int) -> Slots:
             found.append(normal_tail(edge * edge / (4 * variance_parameter), precision))
         return found
 
-    return _two_sided(certain_floors(tails, bits), bits)
+    return two_sided_slots(tails, bits)
 
 
 @lru_cache(maxsize=16)
@@ -200,12 +200,16 @@ def _geometric_bound(weight: int, ratio: int, one: int) -> int | None:
     return divide_up(weight * one, one - ratio) if ratio < one else None
 
 
-def _two_sided(tail_floors: Sequence[int], bits: int) -> Slots:
-    """Return the slots of a symmetric law from ⌊P(outcome ≥ j) · 2**bits⌋, j = 1, 2, …, the last one zero.
+def two_sided_slots(tails: Callable[[int], list[Enclosure]], bits: int) -> Slots:
+    """Return the slots of a symmetric law from the probabilities of its tails.
+
+    `tails(precision)` returns enclosures of P(X ≥ j), j = 1, 2, …: all that reach 2**-bits and, for a law without a
+    bound, the first that does not.
 
     ⌊(1 - t)·2**bits⌋ is 2**bits - 1 - ⌊t·2**bits⌋ unless the tail t is a multiple of 2**-bits, and then the
-    slot that ends at 1 - t serves as well. The first and the last slot always hold a boundary, so a word that
-    falls there is a tie and the tail is never cut.
+    slot that ends at 1 - t serves as well. The first and the last slot of a law without a bound always hold a
+    boundary, so a word that falls there is a tie and the tail is never cut.
     """
+    floors = certain_floors(tails, bits)
     last = (1 << bits) - 1
-    return Slots(-len(tail_floors), (*reversed(tail_floors), *(last - floor for floor in tail_floors)))
+    return Slots(-len(floors), (*reversed(floors), *(last - floor for floor in floors)))

@@ -1,4 +1,4 @@
-"""The universe of a table builder: which tables may be asked for, by rules that read no data."""
+"""The tables that a table builder allows, by rules that read no data."""
 
 import math
 from collections.abc import Iterable
@@ -15,21 +15,21 @@ MOST_CELLS = 100_000
 """The most cells of one table, unless the custodian says otherwise."""
 
 MOST_TABLES = 100_000
-"""The most tables of a universe: a plan for more takes longer than a custodian waits."""
+"""The most tables that may be allowed: a plan for more takes longer than a custodian waits."""
 
 
 @dataclass(frozen=True, init=False)
-class Universe:
+class AllowedTables:
     """All tables of up to `order` attributes, without the forbidden combinations and those with too many cells.
 
     What may be asked depends on these public rules alone, so that a refusal tells nothing about a record. With a table
     its sums are allowed too: whatever is made of fewer attributes has fewer cells and no forbidden combination.
 
     >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"], "faith": list("abc")})
-    >>> universe = Universe(domain, order=2, forbidden=[("sex", "faith")])
-    >>> print(universe.workload())
+    >>> allowed = AllowedTables(domain, order=2, forbidden=[("sex", "faith")])
+    >>> print(allowed.workload())
     [][sex][age][faith][sex age][age faith]
-    >>> universe.refuse(("sex", "faith"))
+    >>> allowed.refuse(("sex", "faith"))
     Traceback (most recent call last):
     ...
     tabulary.errors.TableRefused: the custodian allows no table with 'sex' and 'faith' together. Nothing was counted.
@@ -64,7 +64,7 @@ class Universe:
         tables = sum(math.comb(len(domain.attributes), k) for k in range(order + 1))
         if tables > MOST_TABLES:
             raise InvalidArgument(
-                f"this universe would hold up to {tables:,} tables, and {MOST_TABLES:,} is the most. Lower the order, "
+                f"these rules would allow up to {tables:,} tables, and {MOST_TABLES:,} is the most. Lower the order, "
                 "or leave out attributes."
             )
 

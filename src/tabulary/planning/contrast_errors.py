@@ -33,13 +33,13 @@ def contrast_errors(
         second[where] = noise.variance
         fourth[where] = noise.fourth_cumulant
     norms = basis.squared_norms(shape)
-    variance = _powers(second / norms**2, 2)
-    cumulant = _powers(fourth / norms**4, 4)
+    variance = basis_powers(second / norms**2, 2)
+    cumulant = basis_powers(fourth / norms**4, 4)
     kurtosis = np.divide(cumulant, variance**2, out=np.zeros(shape), where=variance > 0)
     return WeightedErrors(np.sqrt(variance), kurtosis, shared)
 
 
-def _powers(values: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+def basis_powers(values: NDArray[np.float64], power: int) -> NDArray[np.float64]:
     """Return Σ value · row(x)^power over all rows of the basis, axis by axis, for an even power.
 
     Level x meets the row of ones, x^power of its own contrast, and a one of every later contrast.

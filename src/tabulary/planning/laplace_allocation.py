@@ -36,8 +36,8 @@ Orbit = tuple[tuple[int, int], ...]
 
 # With more pairs of a part and a residual than these, parts that an exchange of attributes takes into each other
 # have equal shares; and only parts that some start measures are candidates.
-_MOST_APART = 200_000
-_MOST_PAIRS = 3_000_000
+MOST_APART = 200_000
+MOST_PAIRS = 3_000_000
 # Pairs that are looked at in each descent from one more start, together, and the most of these starts.
 _SEARCHED = 1_500_000
 _MOST_STARTS = 240
@@ -118,7 +118,7 @@ def _allocated(
 ) -> Mapping[CentredMargin, float]:
     weights = dict(weighted)
     candidates = _Candidates.of(workload, weights)
-    found = _least_sum(candidates, candidates.total(weights))
+    found = least_sum(candidates, candidates.total(weights))
     return completed(workload.domain, weights, rounded(candidates.shares(found)))
 
 
@@ -137,7 +137,7 @@ def laplace_minimax(workload: Workload) -> dict[CentredMargin, float]:
     weights = cell_weights(workload)
     candidates = _Candidates.of(workload, weights)
     alone = summed_weights(domain, zip(workload.margins, map(float, workload.weights), strict=True))
-    starts = [_least_sum(candidates, candidates.total(w)) for w in (weights, alone)]
+    starts = [least_sum(candidates, candidates.total(w)) for w in (weights, alone)]
     margins = _Margins.of(workload, candidates)
 
     def largest(t: Vector) -> float:
@@ -186,7 +186,7 @@ class _Candidates:
         # A set with an attribute of one level is another one without it.
         sets = {m: v for m, v in weights.items() if all(levels[a] > 1 for a in m)}
         bits = {a for a, k in levels.items() if k == 2}
-        exchange = sum(2.0 ** len(m) * 1.5 ** len(bits.intersection(m)) for m in sets) > _MOST_APART
+        exchange = sum(2.0 ** len(m) * 1.5 ** len(bits.intersection(m)) for m in sets) > MOST_APART
         orbits = Orbits(domain, {m: (v, asked.get(m, 0.0)) for m, v in sets.items()}, exchange=exchange)
         wanted = {orbits.of(m): weight for m, weight in asked.items()}
         represented = orbits.representative
@@ -197,7 +197,7 @@ class _Candidates:
         parts: dict[tuple[Orbit, Orbit], int] = {}
         known: dict[tuple[int, int], float] = defaultdict(float)
         for orbit, margin in represented.items():
-            if pairs <= _MOST_PAIRS:
+            if pairs <= MOST_PAIRS:
                 choices = [b for n in range(len(binary[margin]) + 1) for b in combinations(binary[margin], n)]
             else:
                 choices = [binary[margin]] + ([()] if orbit in wanted and binary[margin] else [])
@@ -349,7 +349,7 @@ def reduced_margins(workload: Workload) -> dict[Margin, float]:
     return found
 
 
-def _least_sum(candidates: _Candidates, objective: Objective) -> Vector:
+def least_sum(candidates: _Candidates, objective: Objective) -> Vector:
     """Return the best of the descents from all starts, after the parts that vanished had another chance."""
 
     def value(t: Vector) -> float:

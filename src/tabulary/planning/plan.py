@@ -311,7 +311,7 @@ class Plan:
 
     @cached_property
     def _digest(self) -> str:
-        # Every table of a table builder names its plan, and the plan of a universe is long.
+        # Every table of a table builder names its plan, and the plan of all allowed tables is long.
         canonical = json.dumps(self.describe(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 

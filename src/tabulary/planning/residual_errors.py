@@ -13,7 +13,7 @@ from tabulary.planning.accuracy import SMALLEST_VARIANCE
 from tabulary.planning.allocation import centring
 
 # Above so many pairs of sets the fourth cumulants are bounded and no longer added up.
-_MOST_PAIRS = 5_000_000
+MOST_PAIRS = 5_000_000
 
 NoisyPart = tuple[Margin, Margin, IntegerNoise]
 """What a part measures, with which attributes centred, and its noise."""
@@ -71,7 +71,7 @@ class TailWeights:
         )
         if not self._bound:
             return
-        if sum(3 ** (len(margin) - len(centred)) for margin, centred, _ in parts) > _MOST_PAIRS:
+        if sum(3 ** (len(margin) - len(centred)) for margin, centred, _ in parts) > MOST_PAIRS:
             self._sums = None
             return
         for (margin, sets), values in self._fourth_powers(parts, cumulants, variances):
@@ -148,7 +148,7 @@ def _fourth_power(levels: int) -> float:
 
 
 def _pattern_sums(ks: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Σ weight⁴ over the cells of the counted attributes, one row a set, from its shares by subset."""
+    """Return Σ weight⁴ over the cells of the counted attributes, one row per set, from its shares by subset."""
     rows, order = ks.shape
     weights = shares.reshape((rows,) + (2,) * order)
     times = np.ones_like(weights)

@@ -32,7 +32,7 @@ from tabulary.planning.interaction_prior import STRENGTHS, prior
 from tabulary.planning.laplace_allocation import laplace_allocation
 
 RECORDS = 100_000
-"""The number of records that a plan reckons with, unless it is told another."""
+"""The number of records that a plan assumes by default."""
 
 CLEARLY = 0.8
 """The part of another plan's error that counts as clearly less: the model is not right to the digit."""
@@ -60,13 +60,13 @@ def shrink_weights(
     [0.0, 0.63, 1.45, 551.0]
     [0.09, 4.87, 8.29, 63.66]
     """
-    model = _Model(workload, records)
+    model = ShrinkageModel(workload, records)
     weights = cell_weights(workload)
     pure = isinstance(loss, PureDP)
     rounds = _ROUNDS if not pure else _LAPLACE_ROUNDS if len(weights) <= _LARGE else 2
     risk = math.inf
     for _ in range(rounds):
-        variances = _variances(workload, weights, loss, neighbours.records)
+        variances = allocated_variances(workload, weights, loss, neighbours.records)
         weights, reached = model.tangent(variances)
         if reached > risk * (1 - _SETTLED):
             break
@@ -78,10 +78,10 @@ def shrunk_variances(
     workload: Workload, variances: Mapping[Margin, float], *, records: int = RECORDS
 ) -> dict[Margin, float]:
     """Return the mean squared error of a cell of every wanted table that the model expects of shrunk tables."""
-    return _Model(workload, records, spread=1.0).expected(variances)
+    return ShrinkageModel(workload, records, spread=1.0).expected(variances)
 
 
-class _Model:
+class ShrinkageModel:
     """The expected risk of shrunk tables as a function of the variances of the residuals."""
 
     def __init__(self, workload: Workload, records: int, *, spread: float = 0.5) -> None:
@@ -161,7 +161,7 @@ class _Model:
         return np.asarray(strengths / (strengths + noise[:, None]))
 
 
-def _variances(
+def allocated_variances(
     workload: Workload, weights: Mapping[Margin, float], loss: Loss, records: int
 ) -> Mapping[Margin, float]:
     """Return the variances of the residuals for the best allocation with these weights, for add-remove neighbours."""

@@ -1,4 +1,4 @@
-r"""Shrinkage: tables that take from a noisy interaction only as much as it can be told from noise.
+r"""Shrinkage: tables that take from a noisy interaction only as much as it can be distinguished from noise.
 
 The unbiased table on A adds to the tables of its subsets an interaction that is measured with noise of known
 variance. Where the interaction is weaker than its noise, publishing it is worse than leaving it out. So from the
@@ -12,7 +12,7 @@ lowest order to the highest:
   the interaction of a cell is N(0, κ b), b the base: large cells vary more. With κ known the best estimate is
   b + d · κb/(κb + s). κ is φ² Σb²/Σb, and the strength φ² has the broad prior of `planning.interaction_prior`: its
   posterior follows from d itself (empirical Bayes), and the estimate is averaged over it;
-- the table is led to the tables of its subsets, non-negative, each cell by as much as is open about it: first by
+- the table is adjusted to the tables of its subsets, non-negative, each cell by its posterior spread: first by
   least squares (`projection`), then for the last digits by proportional fitting.
 
 At the end all tables are scaled until they agree on what they share (`proportional.Agreement`). No full table is
@@ -35,7 +35,7 @@ from tabulary.reconstruct.projection import nearest
 from tabulary.reconstruct.proportional import Agreement, Number, Projections, fit, held_table
 from tabulary.reconstruct.shrinkage_posterior import judged
 
-# A cell keeps at least this share of its base, or of what is open about it if that is less, so that fitting can
+# A cell keeps at least this share of its base, or of its posterior spread if that is less, so that fitting can
 # reach the margins; without noise nothing is open, and the measured table is kept as it is.
 _LEAST = 0.01
 _LEAST_OPEN = 0.1
@@ -54,20 +54,20 @@ _NOISE_CLOSE = 0.01
 AGREEMENT = 1e-10
 # A total below this is nobody, and what arithmetic left of a zero.
 _NOBODY = 1e-6
-_ENOUGH = 100.0
+ENOUGH = 100.0
 # A simulation need not agree further than this, nor for longer: what is left is far below the noise.
 _ROUGH_AGREEMENT = 1e-7
 _ROUGH_SWEEPS = 50
 # The sweeps towards agreement, fewer where so many cells are shared that they would visit more than this.
-_MOST_SWEEPS = 2_000
+MOST_SWEEPS = 2_000
 _MOST_VISITED = 2_000_000_000
 # How much of the independent tables is mixed in, one after another, until the tables agree.
-_MIXED = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+MIXED = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Shrunken:
-    """The tables, and what the measurements left open about each of them.
+    """The tables, and the posterior spread of each of them.
 
     `tables` are on the maximal margins and agree with each other. `spreads` are the posterior standard deviations of
     the interaction in each cell, for every set of two and more attributes. `bias_share` is the part of the expected
@@ -98,7 +98,7 @@ class Shrinkage:
         self.maximal = tuple(s for s in self.sets if s not in held)
         self._projections = Projections()
         self._subset_places: dict[tuple[int, ...], NDArray[np.int32]] = {}
-        self._agreement = Agreement(domain, self.maximal, self._projections)
+        self.agreement = Agreement(domain, self.maximal, self._projections)
         self._holders = _holders(self.sets, self.maximal)
         self._attributes = tuple(s[0] for s in self.sets if len(s) == 1)
         self._pairs = [(s[0], s[1]) for s in self.sets if len(s) == 2]
@@ -221,18 +221,18 @@ class Shrinkage:
         total = independence.total
         if rough:
             tolerance = _ROUGH_AGREEMENT * (1 + total)
-            found, left = self._agreement.reached(
+            found, left = self.agreement.reached(
                 tables, total=total, sweeps=_ROUGH_SWEEPS, tolerance=tolerance
             )
             return found, left, 0.0
         tolerance = AGREEMENT * (1 + total)
-        sweeps = min(_MOST_SWEEPS, max(_ROUGH_SWEEPS, _MOST_VISITED // max(1, self._agreement.work)))
-        for blended in _MIXED:
+        sweeps = min(MOST_SWEEPS, max(_ROUGH_SWEEPS, _MOST_VISITED // max(1, self.agreement.work)))
+        for blended in MIXED:
             mixed = tables
             if blended:
                 mixed = {m: (1 - blended) * t + blended * independence.table(m) for m, t in tables.items()}
-            found, left = self._agreement.reached(mixed, total=total, sweeps=sweeps, tolerance=tolerance)
-            if left <= _ENOUGH * tolerance:
+            found, left = self.agreement.reached(mixed, total=total, sweeps=sweeps, tolerance=tolerance)
+            if left <= ENOUGH * tolerance:
                 break
         return found, left, blended
 

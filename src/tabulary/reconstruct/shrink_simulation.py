@@ -62,7 +62,7 @@ def simulated_shrink_errors(
     done = 0
     # Another one is begun if at the pace so far it ends in time.
     while done < REPETITIONS and (time.monotonic() - start) * (done + 1) < seconds * max(done, 1):
-        error = _one_error(shrinkage, shrunken, normal)
+        error = one_error(shrinkage, shrunken, normal)
         for margin, own in squares.items():
             own += shrinkage.held(error, margin) ** 2
         done += 1
@@ -143,7 +143,7 @@ def normals_from(entropy: Entropy) -> Callable[[tuple[int, ...]], Floats]:
     return normal
 
 
-def _one_error(
+def one_error(
     shrinkage: Shrinkage, shrunken: Shrunken, normal: Callable[[tuple[int, ...]], Floats]
 ) -> dict[Margin, Floats]:
     """Return the errors of one repetition, on the maximal margins."""

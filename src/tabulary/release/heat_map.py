@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from itertools import product
 
 from tabulary.errors import InvalidTable
-from tabulary.release.figure import (
+from tabulary.release.figure import Cell, cells_of, told_extremes
+from tabulary.release.svg import (
     BOLD,
     CHARACTER,
     MARGIN,
     PROSE,
     TITLE,
     Axis,
-    Cell,
-    cells_of,
     picture,
+    shade,
+    shade_legend,
     shortened,
     show_tick,
     svg_text,
     told_apart,
-    told_extremes,
+    upright_text,
 )
 from tabulary.release.table import ReleasedTable
 
@@ -43,9 +44,8 @@ _NARROWEST = 46
 _LABEL, _PANEL_LABEL = 24, 32
 # More rows than these are drawn without numbers, which stand in the table anyway.
 _MOST_NUMBERED = 30
-# The strongest shade leaves what is written on it a contrast above 4.5 to 1, in the light and in the dark. Shades are
-# steps, so that all cells of one step are one path.
-_FAINTEST, _STRONGEST, _STEPS = 0.04, 0.5, 12
+# Shades are steps, so that all cells of one step are one path.
+_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -202,10 +202,7 @@ def _column_names(grid: _Grid, x: float, y: float) -> list[str]:
             svg_text(middle, below, name, anchor="middle")
             for middle, name in zip(middles, grid.columns, strict=True)
         ]
-    return [
-        f'<g transform="translate({middle + 4:g} {below:g}) rotate(-90)">{svg_text(0, 0, name)}</g>'
-        for middle, name in zip(middles, grid.columns, strict=True)
-    ]
+    return [upright_text(middle, below, name) for middle, name in zip(middles, grid.columns, strict=True)]
 
 
 def _panel(grid: _Grid, cells: Sequence[Cell], left: float, top: float, most: float) -> list[str]:
@@ -269,22 +266,15 @@ def _step(count: float, most: float) -> int:
 
 
 def _opacity(step: int) -> float:
-    return _FAINTEST + (_STRONGEST - _FAINTEST) * step / _STEPS
+    return shade(step / _STEPS)
 
 
 def _legend(cells: Sequence[Cell], grid: _Grid, most: float, y: float) -> tuple[str, float, float]:
     """Return what the shades, lines and hatching mean, a line of the legend each, and how far they reach."""
     steps = Axis(0.0, most, 0.0, 1.0).ticks() if most > 0 else [0.0]
-    wide = max(CHARACTER * max(len(show_tick(step)) for step in steps) + 10, 36)
-    parts = []
-    for number, step in enumerate(steps):
-        x = MARGIN + number * wide
-        parts.append(
-            f'<rect class="shade" x="{x:g}" y="{y - 10:g}" width="{wide - 1:g}" height="12" '
-            f'fill-opacity="{_opacity(_step(step, most)):.3g}"/>'
-        )
-        parts.append(svg_text(x + wide / 2, y + 16, show_tick(step), "soft number", anchor="middle"))
-    reach = MARGIN + len(steps) * wide
+    shades = [(show_tick(step), _opacity(_step(step, most))) for step in steps]
+    drawn, reach = shade_legend(MARGIN, y, shades)
+    parts = [drawn]
     y += 40
     entries = []
     if grid.lines:

@@ -19,18 +19,18 @@ import pyarrow as pa
 from tabulary.release.formats import parquet_bytes
 from tabulary.release.parquet_child import HEADER, SAME
 
-_CHILD = Path(__file__).with_name("parquet_child.py")
+CHILD = Path(__file__).with_name("parquet_child.py")
 # A table is held a few times over while it is read and compared; the library itself takes some room too.
-_COPIES = 6
-_ROOM = 256 << 20
-_PATIENCE = 120.0
+COPIES = 6
+ROOM = 256 << 20
+PATIENCE = 120.0
 
 
 class ParquetCheck:
     """Compares Parquet files with the tables that they should hold; one child process serves for all that need it."""
 
     def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
+        self.child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "ParquetCheck":
         return self
@@ -49,11 +49,11 @@ class ParquetCheck:
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
         trusted = sink.getvalue().to_pybytes()
-        room = _ROOM + _COPIES * (len(trusted) + len(data))
+        room = ROOM + COPIES * (len(trusted) + len(data))
         child = self._started()
         assert child.stdin is not None
         assert child.stdout is not None
-        lost = threading.Timer(_PATIENCE, child.kill)
+        lost = threading.Timer(PATIENCE, child.kill)
         lost.start()
         try:
             child.stdin.write(HEADER.pack(room, len(trusted), len(data)) + trusted + data)
@@ -69,21 +69,21 @@ class ParquetCheck:
         return answer == SAME
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        if self._child is None:
+        if self.child is None:
             # An allocator that reserves no room in advance: what is reserved counts as taken.
             settings = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
-            self._child = subprocess.Popen(
-                [sys.executable, "-P", str(_CHILD)],
+            self.child = subprocess.Popen(
+                [sys.executable, "-P", str(CHILD)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=settings,
             )
-        return self._child
+        return self.child
 
     def _end(self) -> None:
-        if self._child is not None:
-            self._child.kill()
+        if self.child is not None:
+            self.child.kill()
             # Closes both pipes, and lets the child go.
-            self._child.communicate()
-            self._child = None
+            self.child.communicate()
+            self.child = None

@@ -17,15 +17,7 @@ from tabulary.planning.plan import CONSTRAINED
 from tabulary.planning.words import listed_words, table_name
 from tabulary.release.comparison_bars import comparison_svg
 from tabulary.release.conclusions import conclusions
-from tabulary.release.figure import (
-    HATCH,
-    STYLE,
-    Axis,
-    Cell,
-    cells_of,
-    show_count,
-    whisker_glyph,
-)
+from tabulary.release.figure import Cell, axis_over, cells_of, whisker_glyph
 from tabulary.release.formats import file_names
 from tabulary.release.heat_map import MOST_PANELS, MOST_SIDE, fits_a_heat_map, heat_map_svg
 from tabulary.release.loading import snippets
@@ -41,6 +33,7 @@ from tabulary.release.relative_errors import (
     relative_errors,
     show_share,
 )
+from tabulary.release.svg import HATCH, STYLE, show_count
 from tabulary.release.table import ReleasedTable
 from tabulary.release.wording import (
     SHRUNK_HELD,
@@ -89,7 +82,7 @@ class Row:
 
 @dataclass(frozen=True)
 class TableView:
-    """One table as the report shows it: a cross-table, or one line a cell where `columns` is empty."""
+    """One table as the report shows it: a cross-table, or one line per cell where `columns` is empty."""
 
     anchor: str
     name: str
@@ -263,7 +256,7 @@ def _view(table: ReleasedTable, anchor: str, csv: str, *, most_cells: int, most_
     width = len(table.domain.levels_of(across)) if across else 1
     rows = list(islice(product(*map(table.domain.levels_of, stub)), max(most_cells // width, 1)))
     cells = list(islice(cells_of(table), len(rows) * width))
-    axis = Axis.over(table, 6, _GLYPH_WIDTH)
+    axis = axis_over(table, 6, _GLYPH_WIDTH)
     picture, unpictured = _picture(table, name, most_drawn)
     return TableView(
         anchor=anchor,

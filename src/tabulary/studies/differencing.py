@@ -163,7 +163,7 @@ def _differencing(
 
 def _averaging(mechanism: str, errors: Integers, once: Integers) -> Averaging:
     trials, answers = errors.shape
-    # The mean rounds to the count where the sum of the errors is less than half a person an answer.
+    # The mean rounds to the count where the sum of the errors is less than half a person per answer.
     right = 2 * np.abs(errors.sum(axis=1)) < answers
     return Averaging(
         mechanism, answers, Proportion(int((once == 0).sum()), trials), Proportion(int(right.sum()), trials)

@@ -23,13 +23,13 @@ from tabulary.synth.queries import Queries, columns_of, offsets_of
 from tabulary.synth.uniform import uniforms
 
 # Prefixes in one gradient step. A step on a thousand rows then takes some tens of megabytes.
-_BATCH = 128
+BATCH = 128
 # Adam (Kingma & Ba 2015) with its usual decays; the step shrinks along half a cosine, so that it settles.
 _STEP = 0.1
 _DECAYS = (0.9, 0.999)
 _TINY = 1e-12
 # The joint distributions that are written out at once while rows are made whole.
-_LAWS = 1 << 22
+LAWS = 1 << 22
 _REPORTED = 50
 
 
@@ -76,8 +76,8 @@ class RelaxedRows:
         answers = np.empty(queries.prefix.size)
         order = np.argsort(queries.prefix, kind="stable")
         ends = np.searchsorted(queries.prefix[order], np.arange(len(queries.prefixes) + 1))
-        for first in range(0, len(queries.prefixes), _BATCH):
-            batch = queries.prefixes[first : first + _BATCH]
+        for first in range(0, len(queries.prefixes), BATCH):
+            batch = queries.prefixes[first : first + BATCH]
             table = np.prod(shares[batch], axis=1) @ shares.T / len(self)
             cells = order[ends[first] : ends[first + len(batch)]]
             answers[cells] = table[queries.prefix[cells] - first, queries.last[cells]]
@@ -105,7 +105,7 @@ class RelaxedRows:
         ):
             places = [self.domain.position(name) for name in attributes]
             heights = _strata(source, entropy)
-            step = max(1, _LAWS // impossible.size)
+            step = max(1, LAWS // impossible.size)
             for first in range(0, len(self), step):
                 law = np.ones((min(step, len(self) - first), 1))
                 for place in places:
@@ -146,7 +146,7 @@ def project(
     targets[row, queries.last[fitted]] = wanted
     weights[row, queries.last[fitted]] = 1.0
     # A power of two, filled up with prefixes of no weight: few sizes, so few compilations.
-    size = min(_BATCH, 1 << math.ceil(math.log2(max(used.size, 1))))
+    size = min(BATCH, 1 << math.ceil(math.log2(max(used.size, 1))))
     state = (start.logits.T, *(np.zeros(start.logits.T.shape, dtype=np.float32) for _ in range(2)))
     order = np.empty(0, dtype=np.int64)
     for done in range(steps):

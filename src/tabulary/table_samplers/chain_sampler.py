@@ -102,7 +102,7 @@ class ChainTableSampler:
     def answers(
         self, known: PartialTable, question: TableQuestion, *, draws: int, seed: PublicSeed
     ) -> PossibleAnswers:
-        """Return the answers that came up in `draws` tables, and what each would betray at most.
+        """Return the answers that came up in `draws` tables, and what each would reveal at most.
 
         A cell that follows from what is known has one answer; nothing is drawn for it.
         """
@@ -118,7 +118,7 @@ class ChainTableSampler:
             tables, asked = _parted(known, question, drawn.tables, seed)
         values, counts = np.unique(asked, return_counts=True)
         starts = [tables[asked == value][:CHAINS] for value in values]
-        deviation, doubt = self._weighed(known, question, values, starts, seed)
+        deviation, doubt = self.weighed(known, question, values, starts, seed)
         return PossibleAnswers(
             values,
             counts / draws,
@@ -209,7 +209,7 @@ class ChainTableSampler:
                 "people have."
             )
 
-    def _weighed(
+    def weighed(
         self,
         known: PartialTable,
         question: TableQuestion,
@@ -252,7 +252,7 @@ class ChainTableSampler:
         """Return the one answer that agrees with what is known: to give it moves nobody further."""
         tables = starting_tables(known, CHAINS, seed)
         values = np.array([tables[0][question.index]])
-        deviation, doubt = self._weighed(known, question, values, [tables], seed)
+        deviation, doubt = self.weighed(known, question, values, [tables], seed)
         return PossibleAnswers(values, np.ones(1), deviation, error=doubt)
 
 

@@ -69,7 +69,7 @@ class RandomWalk:
         # The compiled steps take a moment to load.
         from tabulary.table_samplers.chain_kernels import walk_combinations, walk_cycles
 
-        law = self._law()
+        law = self.law()
         levels = np.stack(np.unravel_index(self.moving, self._known.shape), axis=1).astype(np.int64)
         long = [axis for axis, number in enumerate(self._known.shape) if number > 1]
         if len(long) <= 2:
@@ -84,7 +84,7 @@ class RandomWalk:
             stream, table, law, layout, moves, steps, made
         )
 
-    def _law(self) -> tuple[Integers, Integers, Integers, Floats, Floats]:
+    def law(self) -> tuple[Integers, Integers, Integers, Floats, Floats]:
         """Return where the weights of each cell begin, its bounds, its precision, and the logarithms of all weights."""
         count_laws = [
             self._known.count_law(tuple(map(int, index)))

@@ -82,7 +82,7 @@ class ExponentialChoice:
 
     def sample(self, size: int | tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
         """Return independent choices, as numbers of candidates."""
-        slots, groups = self._slots, self._groups
+        slots, groups = self.slots, self._groups
         floors = np.array(slots(WORD_BITS).floors, dtype=np.uint64)
 
         def draw(count: int) -> NDArray[np.int64]:
@@ -103,7 +103,9 @@ class ExponentialChoice:
         return _Groups.of(self.losses, self.sizes)
 
     @cached_property
-    def _slots(self) -> Callable[[int], Slots]:
+    def slots(self) -> Callable[[int], Slots]:
+        """The function that returns, for a number of bits, which of the drawn words belong to which group."""
+        """The function that returns, for a number of bits, which of the drawn words belong to which group."""
         losses, left = self._groups.losses, self._groups.left
 
         def tails(precision: int, bits: int) -> list[Enclosure]:

@@ -23,7 +23,7 @@ from tabulary.toolbox.k_anonymity import QUASI, check_sensitive
 
 _CALLED = ("the records of the first release", "the records of the second release")
 # Two million comparisons take seconds; more come only of columns that one release has and the other has not.
-_MOST_PAIRS = 2_000_000
+MOST_PAIRS = 2_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,9 +192,9 @@ def _pairs(first: Classes, second: Classes, both: Iterable[str]) -> list[tuple[i
     found: list[tuple[int, int]] = []
     for a, key in enumerate(first.keys):
         agreeing = by_key.get(tuple(key[at] for at in mine), [])
-        if len(found) + len(agreeing) > _MOST_PAIRS:
+        if len(found) + len(agreeing) > MOST_PAIRS:
             raise TooManyCells(
-                f"more than {_MOST_PAIRS:,} pairs of classes agree, which is the largest number that is "
+                f"more than {MOST_PAIRS:,} pairs of classes agree, which is the largest number that is "
                 f"compared. {UNCHECKED} Name fewer columns that only one of the releases has."
             )
         found += [(a, b) for b in agreeing]

@@ -19,9 +19,9 @@ def test_there_is_a_table_of_a_thousand_cells_and_every_table_has_at_most_three_
 
 def test_the_service_file_declares_the_attributes_that_are_asked_for(tmp_path):
     file = read_service_file(serve.configure(tmp_path, 1_000))
-    domain = file.datasets["people"].universe.domain
+    domain = file.datasets["people"].allowed_tables.domain
     assert dict(zip(domain.attributes, domain.shape, strict=True)) == serve.ATTRIBUTES
-    assert file.datasets["people"].universe.order == serve.ORDER
+    assert file.datasets["people"].allowed_tables.order == serve.ORDER
 
 
 def test_hostile_tests_are_slow_ones_that_the_service_takes():

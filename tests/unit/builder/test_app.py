@@ -68,7 +68,9 @@ def test_the_description_has_every_route_every_status_and_the_problem_of_each(de
             if int(status) >= 400:
                 (media_type,) = response["content"]
                 assert media_type == "application/problem+json"
-                assert response["content"][media_type]["schema"] == {"$ref": "#/components/schemas/Problem"}
+                assert response["content"][media_type]["schema"] == {
+                    "$ref": "#/components/schemas/ProblemModel"
+                }
 
 
 def test_the_description_tells_the_formats_the_parameters_and_that_a_token_is_optional(description):

@@ -10,7 +10,7 @@ from tabulary.builder.declarations import CellKeyProtection, FixedProtection, In
 from tabulary.builder.key_file import create_key, read_key
 from tabulary.builder.service import Limits
 from tabulary.errors import InvalidSettings, PublicError, ServiceError
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 SERVICE = """
 title = "Tables of the census"
@@ -82,11 +82,11 @@ def test_a_service_file_says_what_is_served_and_how(read, tmp_path):
     assert file.title == "Tables of the census"
     assert (file.listening.host, file.listening.port, file.listening.workers) == ("127.0.0.1", 0, 2)
     assert (file.limits.burst, file.limits.requests_a_minute) == (7, 600)
-    assert census.method is Method.fixed
+    assert census.method is ProtectionMethod.fixed
     assert isinstance(census.protection, FixedProtection)
     assert census.payment == Payment(tb.ZCDP("1/8"), tb.Neighbours(), "census", tb.ZCDP("1/2"))
-    assert census.universe.order == 2
-    assert census.universe.forbidden == (("sex", "ward"),)
+    assert census.allowed_tables.order == 2
+    assert census.allowed_tables.forbidden == (("sex", "ward"),)
     assert census.variables["sex"].label == "Sex"
     assert census.variables["sex"].description == "As registered at birth"
     assert census.variables["age"].label == "age"
@@ -111,7 +111,7 @@ def test_paths_are_relative_to_the_file_wherever_the_command_is_run(read, tmp_pa
     assert file.state.where() == tmp_path / "state.sqlite"
     assert file.ledger.where() == tmp_path / "ledger.sqlite"
     assert file.key == tmp_path / "secret.key"
-    assert file.kept == tmp_path / "kept"
+    assert file.artifacts == tmp_path / "artifacts"
 
 
 def test_an_interactive_dataset_has_the_price_of_a_question(read):

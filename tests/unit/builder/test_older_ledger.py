@@ -197,7 +197,7 @@ def test_when_the_state_is_put_back_too_only_the_witness_finds_it(write, tmp_pat
     with restored(file.ledger.where()):
         open_service(file).close()
         # A new state knows nothing.
-        with State.open(file.state.where()) as state, state._database.writing() as connection:
+        with State.open(file.state.where()) as state, state.database.writing() as connection:
             connection.exec_driver_sql("DELETE FROM heads")
     for attempt in (open_service, initialise):
         with pytest.raises(LedgerBehind, match="older copy"):

@@ -20,7 +20,7 @@ from tabulary.errors import (
     UnknownLevel,
     UnreadableSource,
 )
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 from tabulary.workflows.answering.edition import key_fingerprint
 
 PEOPLE = "sex,age,record_key\n" + "".join(f"{'FM'[i % 2]},{i % 3},{i * 37 % 256}\n" for i in range(60))
@@ -296,7 +296,7 @@ def test_the_budget_of_an_account_is_that_of_the_file_or_the_file_is_refused(on_
     answer(on_sqlite(unpaid))
     other = on_sqlite(SERVICE.replace('"1/4"', '"1/2"'))
     for attempt in (open_service, initialise):
-        with pytest.raises(ServiceError, match="stands for good"):
+        with pytest.raises(ServiceError, match="never changes"):
             attempt(other)
 
 
@@ -308,9 +308,9 @@ def test_datasets_of_every_method_are_opened_from_one_file(on_sqlite, tmp_path):
     initialise(file)
     service = open_service(file)
     assert {name: each.answers.method for name, each in service.datasets.items()} == {
-        "census": Method.fixed,
-        "panel": Method.interactive,
-        "survey": Method.cell_key,
+        "census": ProtectionMethod.fixed,
+        "panel": ProtectionMethod.interactive,
+        "survey": ProtectionMethod.cell_key,
     }
     assert service.datasets["survey"].account is None
     assert "NOT differentially private" in service.datasets["survey"].answers.promise.statement
@@ -337,7 +337,7 @@ def test_another_folder_with_the_same_key_is_the_same_service(write, tmp_path, t
     first = answer(file)
     elsewhere = tmp_path_factory.mktemp("machine")
     shutil.copytree(tmp_path, elsewhere, dirs_exist_ok=True)
-    shutil.rmtree(elsewhere / "kept", ignore_errors=True)
+    shutil.rmtree(elsewhere / "artifacts", ignore_errors=True)
     assert answer(read_service_file(elsewhere / "service.toml")) == first
 
 
@@ -454,11 +454,11 @@ def test_what_was_changed_in_the_folder_of_what_is_kept_is_warned_of_logged_and_
     first = answer(file)
     for changed in ("plan-*/plan.json", "tables-*/release/manifest.json"):
         caplog.clear()
-        (place,) = (tmp_path / "kept").glob(changed)
+        (place,) = (tmp_path / "artifacts").glob(changed)
         place.write_bytes(place.read_bytes() + b" ")
         assert answer(file) == first
-        assert str(tmp_path / "kept" / place.relative_to(tmp_path / "kept").parts[0]) in caplog.text
+        assert str(tmp_path / "artifacts" / place.relative_to(tmp_path / "artifacts").parts[0]) in caplog.text
         actor, action, words = acts(file)[-1]
-        assert (actor, action) == ("service", "kept file made anew")
+        assert (actor, action) == ("service", "artifact made again")
         assert words in caplog.text
     assert len(entries(file)) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from tabulary import errors
 from tabulary.builder.app import create_app
-from tabulary.builder.problems import Problem, Unexpected, kind_of, problem
+from tabulary.builder.problems import HTTPProblem, Unexpected, kind_of, problem
 from tests.builders import Caller, service
 
 TABLES = "/api/datasets/census/tables"
@@ -146,4 +146,4 @@ def test_a_public_error_that_nobody_thought_of_is_not_told(sound):
 def test_a_problem_of_any_length_and_any_letters_is_written():
     body = problem("/api/\ud800", 422, "kind", "x" * 10_000 + "\udfff").body
     assert len(body) < 3_000
-    assert Problem(403, "kind", "No.").status_code == 403
+    assert HTTPProblem(403, "kind", "No.").status_code == 403

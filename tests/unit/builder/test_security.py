@@ -19,7 +19,7 @@ from tabulary.builder.state import State
 from tests.builders import GENEROUS, Caller
 
 
-class Door:
+class GuardedService:
     """An application with a room for everyone and one for each role, and someone at an address who asks."""
 
     def __init__(self, state, limits=GENEROUS):
@@ -76,33 +76,33 @@ def _wrong(secret):
 
 
 def test_a_token_opens_the_room_of_its_role_and_no_other(state):
-    door = Door(state)
+    guarded = GuardedService(state)
     ada, adas = state.tokens.add("Ada", "analyst", account="ada")
     _, carls = state.tokens.add("Carl", "custodian")
-    assert door.ask("/analyst", adas).json() == {"id": ada.id}
-    assert door.ask("/custodian", carls).status_code == 200
+    assert guarded.ask("/analyst", adas).json() == {"id": ada.id}
+    assert guarded.ask("/custodian", carls).status_code == 200
     for path, token in (("/analyst", carls), ("/custodian", adas)):
-        refused = door.ask(path, token)
+        refused = guarded.ask(path, token)
         assert (refused.status_code, refused.json()["type"]) == (403, "forbidden")
-    assert door.ask("/api/datasets", adas).json() == {"id": ada.id}
-    assert door.ask("/api/datasets").json() == {"id": None}
+    assert guarded.ask("/api/datasets", adas).json() == {"id": ada.id}
+    assert guarded.ask("/api/datasets").json() == {"id": None}
 
 
 @pytest.mark.parametrize("path", ["/analyst", "/custodian"])
 def test_without_a_token_a_room_is_closed_and_says_what_it_needs(file_state, path):
-    refused = Door(file_state).ask(path)
+    refused = GuardedService(file_state).ask(path)
     assert refused.status_code == 401
     assert refused.headers["www-authenticate"] == 'Bearer realm="tabulary"'
     assert refused.headers["content-type"] == "application/problem+json"
 
 
 def test_a_token_that_is_not_good_is_refused_everywhere_in_the_same_words(state):
-    door = Door(state)
+    guarded = GuardedService(state)
     _, secret = state.tokens.add("Ada", "analyst", account="ada")
     revoked, gone = state.tokens.add("Bob", "analyst", account="bob")
     state.tokens.revoke(revoked.id)
     refusals = [
-        door.ask(path, bad, address=f"192.0.2.{i}{j}")
+        guarded.ask(path, bad, address=f"192.0.2.{i}{j}")
         for i, path in enumerate(("/analyst", "/custodian", "/api/datasets"))
         for j, bad in enumerate((_wrong(secret), gone, "nonsense", f"tab_{'0' * 12}_{'0' * 64}"))
     ]
@@ -114,82 +114,82 @@ def test_a_token_that_is_not_good_is_refused_everywhere_in_the_same_words(state)
 
 
 def test_another_way_to_show_a_token_is_refused_and_counts_as_no_guess(file_state):
-    door = Door(file_state)
+    guarded = GuardedService(file_state)
     _, secret = file_state.tokens.add("Carl", "custodian")
-    assert door.ask("/custodian", headers={"Authorization": f"Basic {secret}"}).status_code == 401
-    assert door.ask("/custodian", headers={"Authorization": f"bearer  {secret}"}).status_code == 200
+    assert guarded.ask("/custodian", headers={"Authorization": f"Basic {secret}"}).status_code == 401
+    assert guarded.ask("/custodian", headers={"Authorization": f"bearer  {secret}"}).status_code == 200
 
 
 def test_whoever_guesses_has_to_wait_and_everyone_else_does_not(file_state):
-    door = Door(file_state)
+    guarded = GuardedService(file_state)
     _, secret = file_state.tokens.add("Carl", "custodian")
-    assert door.ask("/custodian", _wrong(secret), address="192.0.2.1").status_code == 401
-    waiting = door.ask("/custodian", secret, address="192.0.2.1")
+    assert guarded.ask("/custodian", _wrong(secret), address="192.0.2.1").status_code == 401
+    waiting = guarded.ask("/custodian", secret, address="192.0.2.1")
     assert (waiting.status_code, waiting.json()["type"]) == (429, "too-many-failures")
     assert waiting.headers["retry-after"] == "1"
-    assert door.ask("/custodian", secret, address="192.0.2.2").status_code == 200
+    assert guarded.ask("/custodian", secret, address="192.0.2.2").status_code == 200
     # What needs no token does not wait.
-    assert door.ask("/api/datasets", address="192.0.2.1").status_code == 200
+    assert guarded.ask("/api/datasets", address="192.0.2.1").status_code == 200
 
 
 def test_whoever_shows_a_token_that_was_revoked_makes_nobody_wait(file_state):
-    door = Door(file_state)
+    guarded = GuardedService(file_state)
     token, revoked = file_state.tokens.add("Ada", "custodian")
     _, good = file_state.tokens.add("Carl", "custodian")
     file_state.tokens.revoke(token.id)
-    assert door.ask("/custodian", revoked).status_code == 401
-    assert door.ask("/custodian", good).status_code == 200
+    assert guarded.ask("/custodian", revoked).status_code == 401
+    assert guarded.ask("/custodian", good).status_code == 200
 
 
 def test_a_guess_while_waiting_is_not_even_looked_at(file_state, monkeypatch):
-    door = Door(file_state)
+    guarded = GuardedService(file_state)
     looked = []
     monkeypatch.setattr(file_state.tokens, "known", lambda text: looked.append(text))
     for _ in range(5):
-        door.ask("/custodian", "guess")
+        guarded.ask("/custodian", "guess")
     assert looked == ["guess"]
 
 
 def test_one_token_is_one_client_from_however_many_addresses(file_state):
-    door = Door(file_state, Limits(requests_a_minute=1, burst=3))
+    guarded = GuardedService(file_state, Limits(requests_a_minute=1, burst=3))
     _, secret = file_state.tokens.add("Carl", "custodian")
-    answers = [door.ask("/custodian", secret, address=f"192.0.2.{i}").status_code for i in range(5)]
+    answers = [guarded.ask("/custodian", secret, address=f"192.0.2.{i}").status_code for i in range(5)]
     assert answers == [200, 200, 200, 429, 429]
 
 
 def test_an_address_that_asks_too_often_is_told_to_wait_whatever_it_says_it_is(file_state):
-    door = Door(file_state, Limits(requests_a_minute=1, burst=3))
+    guarded = GuardedService(file_state, Limits(requests_a_minute=1, burst=3))
     answers = [
-        door.ask("/api/datasets", headers={"X-Forwarded-For": f"192.0.2.{i}", "User-Agent": str(i)})
+        guarded.ask("/api/datasets", headers={"X-Forwarded-For": f"192.0.2.{i}", "User-Agent": str(i)})
         for i in range(4)
     ]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert answers[-1].json()["type"] == "too-many-requests"
     assert answers[-1].headers["x-content-type-options"] == "nosniff"
-    assert door.ask("/api/datasets", address="192.0.2.9").status_code == 200
+    assert guarded.ask("/api/datasets", address="192.0.2.9").status_code == 200
 
 
 def test_tokens_are_in_no_log(file_state, caplog):
     caplog.set_level(logging.DEBUG)
-    door = Door(file_state)
+    guarded = GuardedService(file_state)
     _, secret = file_state.tokens.add("Carl", "custodian")
-    door.ask("/custodian", secret)
-    door.ask("/custodian", _wrong(secret))
+    guarded.ask("/custodian", secret)
+    guarded.ask("/custodian", _wrong(secret))
     assert secret.split("_")[2][:-1] not in caplog.text
 
 
 def test_what_anyone_may_ask_is_answered_while_the_state_is_down(own_postgres_server):
     with State.create(own_postgres_server.url("state")) as state:
-        door = Door(state)
+        guarded = GuardedService(state)
         _, secret = state.tokens.add("Ada", "analyst", account="ada")
         own_postgres_server.stop()
-        assert door.ask("/api/datasets").json() == {"id": None}
-        assert door.ask("/api/datasets", secret).json() == {"id": None}
-        closed = door.ask("/analyst", secret)
+        assert guarded.ask("/api/datasets").json() == {"id": None}
+        assert guarded.ask("/api/datasets", secret).json() == {"id": None}
+        closed = guarded.ask("/analyst", secret)
         assert (closed.status_code, closed.headers["retry-after"]) == (503, "5")
         assert "postgresql" not in closed.text
         own_postgres_server.start()
-        assert door.ask("/analyst", secret).status_code == 200
+        assert guarded.ask("/analyst", secret).status_code == 200
 
 
 HEADERS = {
@@ -204,7 +204,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("path", ["/api/datasets", "/custodian", "/nowhere"])
 def test_every_answer_carries_the_security_headers(file_state, path):
-    answer = Door(file_state).ask(path)
+    answer = GuardedService(file_state).ask(path)
     assert {name: answer.headers[name] for name in HEADERS} == HEADERS
     assert "camera=()" in answer.headers["permissions-policy"]
     assert "set-cookie" not in answer.headers
@@ -212,12 +212,12 @@ def test_every_answer_carries_the_security_headers(file_state, path):
 
 
 def test_a_browser_that_came_by_https_is_told_to_stay_with_it(file_state):
-    answer = Door(file_state).ask("/api/datasets", base="https://localhost")
+    answer = GuardedService(file_state).ask("/api/datasets", base="https://localhost")
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
 def test_what_an_answer_says_itself_stands(file_state):
-    answer = Door(file_state).ask("/fast")
+    answer = GuardedService(file_state).ask("/fast")
     assert answer.headers.get_list("cache-control") == ["public"]
     assert answer.headers.get_list("referrer-policy") == ["origin"]
 
@@ -226,9 +226,9 @@ SMALL = Limits(requests_a_minute=1000, burst=1000, body_bytes=1000)
 
 
 def test_a_body_up_to_the_limit_arrives_whole(file_state):
-    door = Door(file_state, SMALL)
+    guarded = GuardedService(file_state, SMALL)
     text = "x" * 998
-    assert door.ask("/echo", method="POST", json=text).json() == text
+    assert guarded.ask("/echo", method="POST", json=text).json() == text
 
 
 def _in_pieces(size):
@@ -242,7 +242,7 @@ def _in_pieces(size):
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_larger_body_is_refused(file_state, declared):
     content = b" " * 1001 if declared else _in_pieces(1001)
-    refused = Door(file_state, SMALL).ask("/echo", method="POST", content=content)
+    refused = GuardedService(file_state, SMALL).ask("/echo", method="POST", content=content)
     assert (refused.status_code, refused.json()["type"]) == (413, "too-large")
     assert refused.headers["connection"] == "close"
     assert refused.headers["x-content-type-options"] == "nosniff"
@@ -253,7 +253,7 @@ def test_a_body_in_pieces_arrives_whole(file_state):
         for piece in (b'{"a"', b": [1", b", 2]}"):
             yield piece
 
-    answer = Door(file_state, SMALL).ask(
+    answer = GuardedService(file_state, SMALL).ask(
         "/echo", method="POST", content=pieces(), headers={"Content-Type": "application/json"}
     )
     assert answer.json() == {"a": [1, 2]}
@@ -282,7 +282,7 @@ def _served(app, received, headers=(), **scope):
 
 
 def test_of_a_body_that_says_it_is_too_large_nothing_is_read(file_state):
-    app = Door(file_state, SMALL).app
+    app = GuardedService(file_state, SMALL).app
     waiting = [{"type": "http.request", "body": b" ", "more_body": True}]
     sent, left = _served(app, waiting, headers=[(b"content-length", b"9" * 50)])
     assert sent[0]["status"] == 413
@@ -290,7 +290,7 @@ def test_of_a_body_that_says_it_is_too_large_nothing_is_read(file_state):
 
 
 def test_an_endless_body_is_read_no_further_than_the_limit(file_state):
-    app = Door(file_state, SMALL).app
+    app = GuardedService(file_state, SMALL).app
     endless = [{"type": "http.request", "body": b" " * 400, "more_body": True}] * 10
     sent, left = _served(app, endless)
     assert sent[0]["status"] == 413
@@ -298,7 +298,7 @@ def test_an_endless_body_is_read_no_further_than_the_limit(file_state):
 
 
 def test_a_caller_who_leaves_in_the_middle_is_answered_nothing_and_not_counted(file_state):
-    app = Door(file_state, SMALL).app
+    app = GuardedService(file_state, SMALL).app
     messages = [{"type": "http.request", "body": b" ", "more_body": True}, {"type": "http.disconnect"}]
     sent, _ = _served(app, messages, path="/api/datasets/census/tables")
     assert sent == []
@@ -307,12 +307,12 @@ def test_a_caller_who_leaves_in_the_middle_is_answered_nothing_and_not_counted(f
 
 
 def test_requests_are_counted_by_outcome_and_caller(file_state):
-    door = Door(file_state)
+    guarded = GuardedService(file_state)
     token, secret = file_state.tokens.add("Ada", "analyst", account="ada")
     for given in (None, None, secret, _wrong(secret)):
-        door.ask("/api/datasets", given)
-    door.ask("/api/datasets/unheard-of/tables")
-    door.ask("/nowhere")
+        guarded.ask("/api/datasets", given)
+    guarded.ask("/api/datasets/unheard-of/tables")
+    guarded.ask("/nowhere")
     file_state.counter.flush()
     counted = {
         (row.dataset, row.kind, row.status, row.caller): row.requests for row in file_state.usage.read()
@@ -326,14 +326,14 @@ def test_requests_are_counted_by_outcome_and_caller(file_state):
 
 
 def test_an_application_that_fails_is_counted_as_such(file_state):
-    door = Door(file_state)
+    guarded = GuardedService(file_state)
 
     def fail():
         raise ArithmeticError("the application fails")
 
-    door.app.get("/api/custodian/fails")(fail)
+    guarded.app.get("/api/custodian/fails")(fail)
     with pytest.raises(ArithmeticError, match="the application fails"):
-        door.ask("/api/custodian/fails")
+        guarded.ask("/api/custodian/fails")
     file_state.counter.flush()
     assert [(row.kind, row.status) for row in file_state.usage.read()] == [("custodian", 5)]
 
@@ -360,7 +360,7 @@ def test_a_path_says_what_was_asked(path, asked):
 
 
 def test_the_description_of_the_api_names_the_token(file_state):
-    description = Door(file_state).app.openapi()
+    description = GuardedService(file_state).app.openapi()
     assert description["paths"]["/custodian"]["get"]["security"] == [{"token": []}]
     assert description["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 

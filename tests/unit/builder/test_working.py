@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 from starlette.requests import ClientDisconnect
 
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.working import Pool
 from tabulary.core.interruption import checkpoint
-from tests.askers import NamedAsker
+from tests.askers import NamedCaller
 from tests.waiting import wait_until
 
 
@@ -60,7 +60,7 @@ def test_what_several_ask_for_is_done_once_and_an_error_reaches_all_of_them():
         raise ValueError("not today")
 
     async def ask(held):
-        asked = [_start(held, "key", fail, NamedAsker(name)) for name in "ab"]
+        asked = [_start(held, "key", fail, NamedCaller(name)) for name in "ab"]
         await asyncio.sleep(0)
         both.set()
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -74,18 +74,18 @@ def test_what_several_ask_for_is_done_once_and_an_error_reaches_all_of_them():
 def test_a_caller_with_too_much_under_way_is_refused_and_others_are_not():
     async def ask(held):
         works = [Endless() for _ in range(3)]
-        asker = NamedAsker("eager")
+        asker = NamedCaller("eager")
         tasks = [_start(held, i, work, asker) for i, work in enumerate(works)]
         await _begun(works[0])
-        with pytest.raises(Problem, match="3 tests of yours are under way") as refused:
-            await held.done("more", Endless(), NamedAsker("eager"))
+        with pytest.raises(HTTPProblem, match="3 tests of yours are under way") as refused:
+            await held.done("more", Endless(), NamedCaller("eager"))
         # Not even what is under way already is waited for: a place is a place.
-        with pytest.raises(Problem, match="3 tests of yours"):
-            await held.done(0, Endless(), NamedAsker("eager"))
+        with pytest.raises(HTTPProblem, match="3 tests of yours"):
+            await held.done(0, Endless(), NamedCaller("eager"))
         asker.leave()
         await asyncio.gather(*tasks, return_exceptions=True)
         await _free(held)
-        return refused.value, await held.done("other", lambda: "done", NamedAsker("quiet"))
+        return refused.value, await held.done("other", lambda: "done", NamedCaller("quiet"))
 
     with pool() as held:
         refused, answer = asyncio.run(ask(held))
@@ -96,11 +96,11 @@ def test_a_caller_with_too_much_under_way_is_refused_and_others_are_not():
 
 def test_more_than_the_threads_can_do_in_time_is_refused_whoever_asks():
     async def ask(held):
-        asker = NamedAsker("a")
+        asker = NamedCaller("a")
         tasks = [_start(held, i, Endless(), asker) for i in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(Problem, match="Too many tests are under way") as refused:
-            await held.done("more", Endless(), NamedAsker("b"))
+        with pytest.raises(HTTPProblem, match="Too many tests are under way") as refused:
+            await held.done("more", Endless(), NamedCaller("b"))
         asker.leave()
         await asyncio.gather(*tasks, return_exceptions=True)
         return refused.value
@@ -113,7 +113,7 @@ def test_work_stops_when_the_last_who_waited_for_it_has_gone_and_not_before():
     work = Endless()
 
     async def ask(held):
-        first, second = NamedAsker("a"), NamedAsker("b")
+        first, second = NamedCaller("a"), NamedCaller("b")
         tasks = [_start(held, "key", work, asker) for asker in (first, second)]
         await _begun(work)
         first.leave()
@@ -135,7 +135,7 @@ def test_work_that_was_not_begun_when_its_asker_went_is_never_begun():
     blocking, waiting = Endless(), Endless()
 
     async def ask(held):
-        first, second = NamedAsker("a"), NamedAsker("b")
+        first, second = NamedCaller("a"), NamedCaller("b")
         tasks = [_start(held, "first", blocking, first)]
         await _begun(blocking)
         tasks.append(_start(held, "second", waiting, second))
@@ -161,15 +161,15 @@ def test_work_that_cannot_be_stopped_counts_as_its_askers_until_it_has_ended():
         release.wait(60)
 
     async def ask(held):
-        asker = NamedAsker("a")
+        asker = NamedCaller("a")
         task = _start(held, "key", stubborn, asker)
         await asyncio.to_thread(begun.wait)
         asker.leave()
         with pytest.raises(ClientDisconnect):
             await task
         assert held.places == {"a": 1}
-        with pytest.raises(Problem, match="1 tests of yours"):
-            await held.done("more", stubborn, NamedAsker("a"))
+        with pytest.raises(HTTPProblem, match="1 tests of yours"):
+            await held.done("more", stubborn, NamedCaller("a"))
         release.set()
         await _free(held)
 
@@ -181,8 +181,8 @@ def test_work_that_is_not_done_in_time_is_given_up_and_stopped():
     work = Endless()
 
     async def ask(held):
-        with pytest.raises(Problem, match=r"not done within 0\.05 seconds") as refused:
-            await held.done("key", work, NamedAsker("a"))
+        with pytest.raises(HTTPProblem, match=r"not done within 0\.05 seconds") as refused:
+            await held.done("key", work, NamedCaller("a"))
         await _free(held)
         return refused.value
 
@@ -197,7 +197,7 @@ def test_a_caller_who_is_cancelled_frees_the_place_too():
     work = Endless()
 
     async def ask(held):
-        task = _start(held, "key", work, NamedAsker("a"))
+        task = _start(held, "key", work, NamedCaller("a"))
         await _begun(work)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -212,13 +212,13 @@ def test_closing_stops_what_is_under_way_and_takes_no_more():
     work = Endless()
 
     async def ask(held):
-        task = _start(held, "key", work, NamedAsker("a"))
+        task = _start(held, "key", work, NamedCaller("a"))
         await _begun(work)
         held.close()
-        with pytest.raises(Problem, match="not done"):
+        with pytest.raises(HTTPProblem, match="not done"):
             await task
-        with pytest.raises(Problem, match="Too many tests"):
-            await held.done("more", work, NamedAsker("a"))
+        with pytest.raises(HTTPProblem, match="Too many tests"):
+            await held.done("more", work, NamedCaller("a"))
 
     with pool() as held:
         asyncio.run(ask(held))

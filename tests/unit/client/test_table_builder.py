@@ -8,7 +8,7 @@ import pytest
 import tabulary as tb
 from tabulary.errors import InvalidTable, ServiceUnreachable, TableRefused, UnknownDataset
 from tabulary.infer import independence
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
 from tabulary.release.cutting import cut
 from tabulary.release.exchange import Provenance, table_document
@@ -16,9 +16,9 @@ from tabulary.release.promise import promise_of
 from tests.unit.client.stand_in import Reply, StandIn
 
 DOMAIN = tb.Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "year": [2025, 2026]})
-UNIVERSE = Universe(DOMAIN, order=2, forbidden=[("sex", "year")])
-PLAN = tb.plan(DOMAIN, UNIVERSE.workload(), privacy=tb.ZCDP("1/8"), mechanism="residual")
-OTHER = tb.plan(DOMAIN, UNIVERSE.workload(), privacy=tb.ZCDP("1/4"), mechanism="residual")
+ALLOWED = AllowedTables(DOMAIN, order=2, forbidden=[("sex", "year")])
+PLAN = tb.plan(DOMAIN, ALLOWED.workload(), privacy=tb.ZCDP("1/8"), mechanism="residual")
+OTHER = tb.plan(DOMAIN, ALLOWED.workload(), privacy=tb.ZCDP("1/4"), mechanism="residual")
 DATASET = {
     "id": "census",
     "title": "Census 2026",
@@ -31,7 +31,7 @@ DATASET = {
         for a in DOMAIN.attributes
     ],
     "structural_zeros": [],
-    "universe": UNIVERSE.describe(),
+    "allowed_tables": ALLOWED.describe(),
     "promise": promise_of(PLAN).describe(),
     "privacy": {"kind": "zcdp", "rho": "1/8"},
     "neighbours": {"relation": "add-remove", "records": 1, "sensitive": []},
@@ -237,13 +237,13 @@ def test_a_dataset_tells_its_attributes_its_rules_and_its_promise():
     with service() as builder:
         found = tb.connect(builder.url).dataset("census")
     assert found.domain == DOMAIN
-    assert found.universe == UNIVERSE
+    assert found.allowed_tables == ALLOWED
     assert found.promise == promise_of(PLAN)
     assert found.privacy == tb.ZCDP("1/8")
     assert found.neighbours == tb.Neighbours("add-remove")
     assert (found.method, found.version, found.labels["sex"]) == ("fixed", "2026", "Sex")
     with pytest.raises(TableRefused, match="'sex' and 'year' together"):
-        found.universe.refuse(("sex", "year"))
+        found.allowed_tables.refuse(("sex", "year"))
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,8 @@ def test_a_dataset_tells_its_attributes_its_rules_and_its_promise():
     [
         {"variables": [{"name": "sex"}]},
         {"variables": [{"name": "sex", "label": 3, "levels": ["F"]}]},
-        {"universe": {"order": 99, "forbidden": [], "max_cells": 1}},
-        {"universe": {"order": 2, "unheard_of": 1}},
+        {"allowed_tables": {"order": 99, "forbidden": [], "max_cells": 1}},
+        {"allowed_tables": {"order": 2, "unheard_of": 1}},
         {"promise": {}},
         {"privacy": {"rho": 1}},
         {"neighbours": {"relation": "near", "records": 1, "sensitive": []}},

@@ -80,7 +80,7 @@ def test_records_in_memory_and_in_a_file_give_the_same_counts(memory_bytes: int,
 
 def test_counters_are_emptied_before_they_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
     domain, kept, columns = filled([3, 2], 300_000, memory_bytes=1 << 30)
-    monkeypatch.setattr(counting, "_ROWS_PER_EMPTYING", 2 * CHUNK_ROWS)
+    monkeypatch.setattr(counting, "ROWS_PER_EMPTYING", 2 * CHUNK_ROWS)
     counted = count(kept, domain, [("a0",)])
     assert np.array_equal(counted["a0",], np.bincount(columns[0]))
 

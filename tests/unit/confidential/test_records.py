@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tabulary.confidential.coding import Coding
+from tabulary.confidential.engines.compiled import CompiledEngine
+from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
 from tabulary.core.workload import Workload
@@ -453,8 +455,9 @@ from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
-records = Records(CompiledEngine(DuckDBReader.of_arrow(pa.table({"a": ["x"]})), Domain({"a": ["x"]}), memory_bytes=0))
-assert records._engine._store.on_disk
+engine = CompiledEngine(DuckDBReader.of_arrow(pa.table({"a": ["x"]})), Domain({"a": ["x"]}), memory_bytes=0)
+records = Records(engine)
+assert engine.store.on_disk
 assert os.listdir(tempfile.gettempdir()) == []
 match sys.argv[1]:
     case "close": records.close()
@@ -470,10 +473,10 @@ match sys.argv[1]:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_the_garbage_collector_lets_go_of_the_records(tmp_path: Path) -> None:
-    records = from_arrow(tmp_path)
-    store = records._engine._store
-    del records
+def test_the_garbage_collector_lets_go_of_the_records() -> None:
+    engine = CompiledEngine(DuckDBReader.of_arrow(pa.table(ROWS)), DOMAIN)
+    records, store = Records(engine), engine.store
+    del engine, records
     gc.collect()
     with pytest.raises(UnreadableSource, match="closed"):
         next(store.read())

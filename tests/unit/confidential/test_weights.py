@@ -217,9 +217,9 @@ def by_polars(rows: dict[str, list[Any]], domain: Domain, **given: Any) -> Recor
 
 
 def by_disk(rows: dict[str, list[Any]], domain: Domain, **given: Any) -> Records:
-    records = Records(CompiledEngine(DuckDBReader.of_arrow(pa.table(rows)), domain, memory_bytes=0, **given))
-    assert records._engine._store.on_disk
-    return records
+    engine = CompiledEngine(DuckDBReader.of_arrow(pa.table(rows)), domain, memory_bytes=0, **given)
+    assert engine.store.on_disk
+    return Records(engine)
 
 
 Source = Callable[..., Records]
@@ -329,10 +329,8 @@ def test_sums_are_exact_over_many_chunks_in_memory_and_on_disk(
     units = generator.integers(0, largest + 1, rows)
     weights = Weights("w", Fraction(largest, 8), unit="1/8")
     table = pa.table([*codes, units / 8], names=["a", "b", "c", "w"])
-    records = Records(
-        CompiledEngine(DuckDBReader.of_arrow(table), domain, weights=weights, memory_bytes=memory_bytes)
-    )
-    store = records._engine._store
+    engine = CompiledEngine(DuckDBReader.of_arrow(table), domain, weights=weights, memory_bytes=memory_bytes)
+    records, store = Records(engine), engine.store
     assert store.on_disk == (store.chunks * store.layout.chunk_bytes > memory_bytes)
     margins = [(), ("a",), ("a", "b"), ("b", "c")]
     with records:
@@ -355,10 +353,10 @@ def test_sums_beyond_32_bits_are_exact() -> None:
 
 
 def test_sums_that_may_leave_64_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert validation._LARGEST_SUM == 2**62
-    monkeypatch.setattr(validation, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity + 1)
+    assert validation.LARGEST_SUM == 2**62
+    monkeypatch.setattr(validation, "LARGEST_SUM", 5 * WEIGHTS.sensitivity + 1)
     by_arrow(SURVEY, DOMAIN, weights=WEIGHTS).close()
-    monkeypatch.setattr(validation, "_LARGEST_SUM", 5 * WEIGHTS.sensitivity)
+    monkeypatch.setattr(validation, "LARGEST_SUM", 5 * WEIGHTS.sensitivity)
     with pytest.raises(ConfidentialError, match="may not fit in 64 bits") as caught:
         by_arrow(SURVEY, DOMAIN, weights=WEIGHTS)
     assert not re.search(r"\d", str(caught.value).replace("64", ""))
@@ -628,7 +626,7 @@ table = pa.table({"a": ["x"], "w": [1.5]})
 weights = Weights("w", 2, unit="1/2")
 engine = CompiledEngine(DuckDBReader.of_arrow(table), Domain({"a": ["x"]}), weights=weights, memory_bytes=0)
 records = Records(engine)
-assert records._engine._store.on_disk
+assert engine.store.on_disk
 assert os.listdir(tempfile.gettempdir()) == []
 match sys.argv[1]:
     case "close": records.close()

@@ -87,7 +87,7 @@ def test_a_name_that_a_bit_would_take_is_not_confused_with_it():
 
 
 def test_more_codes_than_can_be_listed_are_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(bits, "_MOST_CODES", 8)
+    monkeypatch.setattr(bits, "MOST_CODES", 8)
     domain = Domain({"a": range(5), "b": range(5)}, [{"a": [0, 1, 2], "b": [0, 1, 2]}])
     with pytest.raises(TooManyCells, match="efron-stein"):
         binary_domain(domain)

@@ -141,7 +141,7 @@ def test_with_sensitive_attributes_only_these_differ(domain, data):
 def test_on_a_domain_too_large_to_compare_the_bound_is_never_too_small(domain, data):
     parts = data.draw(parts_of(domain))
     exact = residual_sensitivity(domain, parts, Neighbours("replace"))
-    for cap in ("_MOST_PATTERNS", "_MOST_WORK"):
+    for cap in ("MOST_PATTERNS", "MOST_WORK"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, cap, 0)
             bound = residual_sensitivity(domain, parts, Neighbours("replace"))
@@ -155,7 +155,7 @@ def test_patterns_compared_a_few_at_a_time_give_the_same(domain, data):
     parts = data.draw(parts_of(domain))
     whole = residual_sensitivity(domain, parts, Neighbours("replace"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_TOGETHER", 1)
+        patch.setattr(module, "TOGETHER", 1)
         assert residual_sensitivity(domain, parts, Neighbours("replace")) == whole
 
 
@@ -165,7 +165,7 @@ def test_exchanging_attributes_that_are_alike_loses_no_pattern(domain, data):
     parts = data.draw(parts_of(domain, max_size=3))
     alike = residual_sensitivity(domain, parts, Neighbours("replace"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_classes", lambda columns, laws, levels: [[a] for a in domain.attributes])
+        patch.setattr(module, "classes_alike", lambda columns, laws, levels: [[a] for a in domain.attributes])
         assert residual_sensitivity(domain, parts, Neighbours("replace")) == alike
 
 

@@ -139,7 +139,7 @@ def test_groups_that_are_not_told_apart_give_a_sensitivity_that_is_never_too_sma
     domain = stars(3)
     margins = [(a,) for a in domain.attributes]
     exact = margin_sensitivity(domain, margins, Neighbours("replace"))
-    monkeypatch.setattr(sensitivity, "_MOST_PATTERNS", 4)
+    monkeypatch.setattr(sensitivity, "MOST_PATTERNS", 4)
     bounded = margin_sensitivity(domain, margins, Neighbours("replace"))
     assert exact.l1 == 12
     assert exact.l1 < bounded.l1 <= 18

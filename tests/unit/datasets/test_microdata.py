@@ -15,7 +15,7 @@ from tabulary.errors import InvalidArgument
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(microdata, "_CHUNK", 1000)
+    monkeypatch.setattr(microdata, "CHUNK", 1000)
 
 
 def cells(table):

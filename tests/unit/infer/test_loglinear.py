@@ -90,7 +90,7 @@ def test_the_closed_form_is_what_proportional_fitting_converges_to(table, model)
     assert parsed.decomposable
     counts, everywhere = table.counts.astype(float), np.ones(table.shape, dtype=bool)
     closed = fitting.fitted_counts(parsed, counts, everywhere)
-    np.testing.assert_allclose(fitting._proportional(parsed, counts, everywhere), closed, rtol=1e-9)
+    np.testing.assert_allclose(fitting.proportional_counts(parsed, counts, everywhere), closed, rtol=1e-9)
 
 
 def test_the_criteria_are_those_of_akaike_and_schwarz():
@@ -163,8 +163,8 @@ def test_wrong_requests_are_refused_before_anything_is_fitted():
 
 
 def test_fitting_that_does_not_converge_says_so(monkeypatch):
-    monkeypatch.setattr(fitting, "_SWEEPS", 1)
-    monkeypatch.setattr(fitting, "_FEWEST_SWEEPS", 1)
+    monkeypatch.setattr(fitting, "SWEEPS", 1)
+    monkeypatch.setattr(fitting, "FEWEST_SWEEPS", 1)
     rng = np.random.default_rng(1)
     table = Table(Domain({"A": "xyz", "B": "xyz", "C": "xyz"}), rng.integers(1, 9, (3, 3, 3)))
     with pytest.raises(NotCertified, match="did not converge in 1 sweeps"):

@@ -92,7 +92,7 @@ def test_the_variance_of_the_statistic_is_that_of_simulated_releases():
             )
         fit = hypothesis.fitted(released.counts)
         statistics.append(fit.statistic)
-    expected = 2 * 9 + hypothesis._excess(fit)
+    expected = 2 * 9 + hypothesis.excess_variance(fit)
     assert np.mean(statistics) == pytest.approx(9, abs=0.4)
     assert expected > 1.15 * 18
     assert np.var(statistics) == pytest.approx(expected, rel=0.2)
@@ -103,4 +103,4 @@ def test_without_its_draws_shared_noise_is_taken_as_normal():
     hypothesis = Hypothesis((CorrelatedNoise(covariance, SHAPE),), DESIGN, np.ones(12, dtype=np.bool_))
     fit = hypothesis.fitted(np.full(12, 50.0) + np.arange(12))
     # Counts alone are left, and they are nearly normal.
-    assert 0 <= hypothesis._excess(fit) < 0.5
+    assert 0 <= hypothesis.excess_variance(fit) < 0.5

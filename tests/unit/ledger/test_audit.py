@@ -259,7 +259,7 @@ def test_a_check_notices_what_a_debit_does_not_look_at(database, ledger, census)
 )
 def test_a_false_total_is_refused_even_if_every_digest_is_right(database, census, monkeypatch, total):
     pay(census, "1/2")
-    monkeypatch.setattr("tabulary.ledger.account.Account._total", total)
+    monkeypatch.setattr("tabulary.ledger.account.total_after", total)
     pay(census, "3/4")
     refuse(database, "false total at entry 2 of account 'census'")
 
@@ -273,7 +273,7 @@ def test_an_entry_that_protects_too_little_is_refused_even_if_every_digest_is_ri
 
 
 def test_an_entry_of_the_wrong_kind_is_refused_even_if_every_digest_is_right(database, census, monkeypatch):
-    monkeypatch.setattr("tabulary.ledger.account.Account._total", lambda account, spent, cost: spent)
+    monkeypatch.setattr("tabulary.ledger.account.total_after", lambda account, spent, cost: spent)
     census.debit(ZCDP("1/8"), Neighbours(), purpose="sex by age", plan_digest="ab")
     refuse(database, "wrong kind at entry 1 of account 'census'")
 

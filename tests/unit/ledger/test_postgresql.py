@@ -177,9 +177,9 @@ def test_an_entry_is_on_the_disk_whatever_the_servers_own_setting(ledger, census
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
         try:
             with Ledger.open(database) as opened:
-                with opened._storage.reading() as reading:
+                with opened.storage.reading() as reading:
                     assert reading.exec_driver_sql("SHOW synchronous_commit").scalar() == "off"
-                with opened._storage.writing() as writing:
+                with opened.storage.writing() as writing:
                     assert writing.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
         finally:
             connection.execute(f"ALTER DATABASE {name} RESET synchronous_commit")
@@ -215,7 +215,7 @@ def test_a_writer_that_hangs_loses_the_lock_and_its_debit(database, ledger, cens
         return entry
 
     append = account.append_entry
-    monkeypatch.setattr(postgresql, "_HUNG", "100ms")
+    monkeypatch.setattr(postgresql, "HUNG", "100ms")
     monkeypatch.setattr(account, "append_entry", hang)
     with pytest.raises(LedgerError, match="lost in the middle of a commit"):
         pay(census)
@@ -346,7 +346,7 @@ def test_no_password_is_in_an_error_a_note_a_name_or_a_log(postgres_server, data
     with Ledger.create(database) as ledger:
         account = ledger.create_account("census", PureDP(1), Neighbours())
         pay(account)
-        told += [repr(ledger), ledger.where, repr(account), repr(vars(ledger)), repr(ledger._storage._engine)]
+        told += [repr(ledger), ledger.where, repr(account), repr(vars(ledger)), repr(ledger.storage.engine)]
     other_port = postgres_server.address("shared").replace(f":{postgres_server.port}/", ":1/")
     for address in (
         postgres_server.address("nowhere"),

@@ -11,6 +11,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerBusy, LedgerError
 from tabulary.ledger import Ledger
+from tabulary.ledger.rows import account_row, tail_of
 from tests.ledgers import locked, pay
 
 UNSPENT = "Nothing was measured, nothing was spent."
@@ -62,10 +63,10 @@ def test_a_debit_waits_for_a_writer_that_finishes_in_time(database, census):
 
 def test_a_transaction_that_reads_sees_one_moment(database, ledger, census):
     pay(census)
-    with ledger._storage.reading() as connection:
-        before = census._tail(connection)
+    with ledger.storage.reading() as connection:
+        before = tail_of(connection, account_row(connection, "census"))
         assert pay(census).number == 2
-        assert census._tail(connection) == before
+        assert tail_of(connection, account_row(connection, "census")) == before
     assert census.head().entries == 2
 
 
@@ -90,6 +91,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.errors import LedgerError
 from tabulary.ledger import Ledger
+from tabulary.ledger.rows import account_row, tail_of
 
 def debit(account):
     account.debit(PureDP("1/8"), Neighbours(), purpose="sex by age", plan_digest="ab")

@@ -115,7 +115,7 @@ def test_a_plan_that_was_paid_for_with_another_cost_is_refused(ledger, survey):
     with pytest.raises(LedgerError, match=f"ρ = 0.25 .* now costs ρ = 0.5 .* {UNSPENT}"):
         once(survey, "1/2")
     wider = Neighbours("add-remove", 2)
-    with pytest.raises(LedgerError, match="up to 2 records a person"):
+    with pytest.raises(LedgerError, match="up to 2 records per person"):
         ask(ledger, [survey], neighbours=wider)
     assert len(survey.entries()) == 1
 
@@ -183,7 +183,7 @@ def test_an_index_finds_what_was_paid_in_a_long_ledger(database, ledger, survey)
     def remember(connection, cursor, statement, parameters, context, many):
         executed.append((statement, parameters))
 
-    event.listen(ledger._storage._engine, "before_cursor_execute", remember)
+    event.listen(ledger.storage.engine, "before_cursor_execute", remember)
     assert survey.paid("sex", "ab").number == 1
     ((statement, parameters),) = [each for each in executed if "plan_digest =" in each[0]]
     explain = "EXPLAIN" if database.startswith("postgresql:") else "EXPLAIN QUERY PLAN"

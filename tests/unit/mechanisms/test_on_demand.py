@@ -21,7 +21,7 @@ from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.mechanisms.on_demand import MeasuredOnDemand, noise_check, part_name
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, RoundedGaussian
 from tabulary.noise.keyed import KeyedEntropy
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tests.samplers import ConstantSampler
 
 KEY = bytes(range(32))
@@ -46,15 +46,15 @@ class TableTallies:
 
 
 @st.composite
-def universes(draw):
+def rules(draw):
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     domain = tb.Domain({f"x{i}": range(k) for i, k in enumerate(sizes)})
-    return Universe(domain, order=draw(st.integers(1, len(sizes))))
+    return AllowedTables(domain, order=draw(st.integers(1, len(sizes))))
 
 
-def planned(universe, privacy=PRIVACIES[0], neighbours="add-remove"):
+def planned(allowed, privacy=PRIVACIES[0], neighbours="add-remove"):
     return tb.plan(
-        universe.domain, universe.workload(), privacy=privacy, neighbours=neighbours, mechanism="residual"
+        allowed.domain, allowed.workload(), privacy=privacy, neighbours=neighbours, mechanism="residual"
     )
 
 
@@ -62,7 +62,7 @@ def on_demand(plan, counts, *, key=KEY, **options):
     return MeasuredOnDemand(TableTallies(tb.Table(plan.domain, counts)), plan, key, **options)
 
 
-PLAN = planned(Universe(DOMAIN, order=2), tb.ZCDP(1))
+PLAN = planned(AllowedTables(DOMAIN, order=2), tb.ZCDP(1))
 COUNTS = np.arange(24).reshape(DOMAIN.shape)
 
 
@@ -70,16 +70,14 @@ def bare(plan, counts):
     return on_demand(plan, counts, sampler=lambda entropy: ConstantSampler()).measurement().values
 
 
-@given(
-    universes(), st.sampled_from(PRIVACIES), st.sampled_from(["add-remove", "replace"]), st.integers(0, 99)
-)
+@given(rules(), st.sampled_from(PRIVACIES), st.sampled_from(["add-remove", "replace"]), st.integers(0, 99))
 @settings(max_examples=15)
-def test_it_measures_what_the_mechanism_residual_measures(universe, privacy, neighbours, seed):
+def test_it_measures_what_the_mechanism_residual_measures(allowed, privacy, neighbours, seed):
     try:
-        plan = planned(universe, privacy, neighbours)
+        plan = planned(allowed, privacy, neighbours)
     except InvalidPlan:
         assume(False)  # Nothing that one person could change.
-    counts = np.random.default_rng(seed).integers(0, 50, universe.domain.shape)
+    counts = np.random.default_rng(seed).integers(0, 50, allowed.domain.shape)
     tally = Tally.from_table(tb.Table(plan.domain, counts), plan.counted)
     whole = measure(tally, plan, ConstantSampler()).values
     assert all((lazy == known).all() for lazy, known in zip(bare(plan, counts), whole, strict=True))
@@ -93,13 +91,13 @@ def test_it_measures_what_any_mechanism_measures(mechanism):
     assert all((lazy == known).all() for lazy, known in zip(bare(plan, COUNTS), whole, strict=True))
 
 
-@given(universes(), st.sampled_from(PRIVACIES[:2]), st.sampled_from(["add-remove", "replace"]))
+@given(rules(), st.sampled_from(PRIVACIES[:2]), st.sampled_from(["add-remove", "replace"]))
 @settings(max_examples=15)
 def test_over_all_parts_the_worst_of_all_neighbouring_tables_costs_exactly_the_loss(
-    universe, privacy, neighbours
+    allowed, privacy, neighbours
 ):
     try:
-        plan = planned(universe, privacy, neighbours)
+        plan = planned(allowed, privacy, neighbours)
     except InvalidPlan:
         assume(False)
     counts = np.full(plan.domain.shape, 3)
@@ -131,7 +129,7 @@ def test_over_all_parts_the_worst_of_all_neighbouring_tables_costs_exactly_the_l
     [*zip(PRIVACIES, [DiscreteLaplace, DiscreteGaussian, RoundedGaussian], strict=True)],
 )
 def test_the_noise_of_a_part_is_the_exact_draw_from_the_key_and_the_name_of_the_part(privacy, law):
-    plan = planned(Universe(DOMAIN, order=2), privacy)
+    plan = planned(AllowedTables(DOMAIN, order=2), privacy)
     noisy = on_demand(plan, COUNTS).measurement().values
     for part, with_noise, exact in zip(plan.measured, noisy, bare(plan, COUNTS), strict=True):
         assert isinstance(part.noise, law)
@@ -176,14 +174,14 @@ def test_threads_that_ask_together_get_the_same_values():
 
 
 def test_another_key_has_other_noise():
-    plan = planned(Universe(DOMAIN, order=2), tb.ZCDP("1/100"))
+    plan = planned(AllowedTables(DOMAIN, order=2), tb.ZCDP("1/100"))
     counts = np.full(DOMAIN.shape, 5)
     one, other = (on_demand(plan, counts, key=key).measurement().values for key in (KEY, KEY[::-1]))
     assert sum(int((a == b).sum()) for a, b in zip(one, other, strict=True)) < 4
 
 
 def test_what_the_plan_does_not_measure_is_refused():
-    plan = planned(Universe(DOMAIN, order=2))
+    plan = planned(AllowedTables(DOMAIN, order=2))
     table = tb.Table(DOMAIN, np.zeros(DOMAIN.shape, dtype=int))
     with pytest.raises(WeightedRecords, match="survey weights"):
         MeasuredOnDemand(TableTallies(table, Weights("w", 5, unit=1)), plan, KEY)
@@ -192,11 +190,11 @@ def test_what_the_plan_does_not_measure_is_refused():
     many = np.zeros(DOMAIN.shape, dtype=int)
     many[0, 0, 0] = 2**59
     with pytest.raises(InvalidTable, match="64-bit"):
-        on_demand(planned(Universe(DOMAIN, order=2), tb.ZCDP(1)), many)
+        on_demand(planned(AllowedTables(DOMAIN, order=2), tb.ZCDP(1)), many)
 
 
 def test_the_key_is_neither_printed_nor_copied():
-    residuals = on_demand(planned(Universe(DOMAIN, order=1)), np.zeros(DOMAIN.shape, dtype=int))
+    residuals = on_demand(planned(AllowedTables(DOMAIN, order=1)), np.zeros(DOMAIN.shape, dtype=int))
     assert repr(residuals) == f"<MeasuredOnDemand of {len(residuals.plan.measured)} parts>"
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="secret key"):

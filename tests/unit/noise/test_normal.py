@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabulary.noise.normal import _two_pi, normal_tail
+from tabulary.noise.normal import normal_tail, two_pi
 from tests.unit.noise.decimals import decimal_normal_tail, decimal_pi
 
 squares = st.fractions(min_value=Fraction(1, 10**9), max_value=300, max_denominator=10**9)
@@ -22,7 +22,7 @@ def test_an_enclosure_of_the_normal_tail_holds_the_truth_and_is_narrow(square, p
 
 @pytest.mark.parametrize("precision", [10, 64, 300])
 def test_the_enclosure_of_a_turn_holds_a_turn(precision):
-    lower, upper = _two_pi(precision)
+    lower, upper = two_pi(precision)
     assert lower <= 2 * Fraction(decimal_pi()) * 2**precision <= upper
     assert upper - lower <= 64 * precision
 

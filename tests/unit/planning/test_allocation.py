@@ -305,6 +305,7 @@ def test_on_bits_margins_that_are_not_treated_alike_beat_the_best_fourier_basis(
     assert found < best_fourier(workload) * (1 - least_gain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", [TENS, BITS], ids=["all pairs of 100", "all triples of 50 bits"])
 def test_thousands_of_margins_take_seconds(workload):
     weights = cell_weights(workload)
@@ -323,9 +324,9 @@ def test_equal_shares_for_what_an_exchange_takes_into_each_other_are_an_allocati
     workload = tb.Workload.k_way(tb.Domain({f"x{i}": range(2 + i % 2) for i in range(8)}), 3)
     weights = cell_weights(workload)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tabulary.planning.laplace_allocation._MOST_APART", 0)
+        patch.setattr("tabulary.planning.laplace_allocation.MOST_APART", 0)
         alike = laplace_allocation(workload, weights)
-        patch.setattr("tabulary.planning.laplace_allocation._MOST_PAIRS", 0)
+        patch.setattr("tabulary.planning.laplace_allocation.MOST_PAIRS", 0)
         fewer = laplace_allocation(workload, weights)
     apart = laplace_allocation(workload, weights)
     for shares in (alike, fewer):
@@ -385,7 +386,7 @@ def test_another_epsilon_takes_no_other_descent_and_nobody_can_change_what_is_ke
     shares = laplace_allocation(work, cell_weights(work))
     kept = dict(shares)
     shares.clear()
-    monkeypatch.setattr("tabulary.planning.laplace_allocation._least_sum", None)
+    monkeypatch.setattr("tabulary.planning.laplace_allocation.least_sum", None)
     assert laplace_allocation(work, cell_weights(work)) == kept
     plans = [tb.plan(domain, work, privacy=tb.PureDP(epsilon), mechanism="residual") for epsilon in (1, 2)]
     assert plans[0].mechanism == plans[1].mechanism == "residual"

@@ -1,4 +1,4 @@
-"""The universe of a table builder: public rules that say which tables may be asked for."""
+"""The tables that a table builder allows, by public rules."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidArgument, InvalidDomain, TableRefused, TooManyCells
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 
 DOMAIN = Domain({"a": "xy", "b": "xyz", "c": range(10), "d": range(50)})
 
 
 @st.composite
-def universes(draw):
+def rules(draw):
     sets = st.lists(st.sampled_from(DOMAIN.attributes), min_size=1, max_size=3, unique=True)
-    return Universe(
+    return AllowedTables(
         DOMAIN,
         order=draw(st.integers(1, 4)),
         forbidden=draw(st.lists(sets, max_size=3)),
@@ -25,33 +25,33 @@ def universes(draw):
     )
 
 
-@given(universes())
-def test_a_table_is_allowed_by_the_three_rules_and_nothing_else(universe):
+@given(rules())
+def test_a_table_is_allowed_by_the_three_rules_and_nothing_else(allowed):
     for k in range(5):
         for margin in combinations(DOMAIN.attributes, k):
-            allowed = (
-                k <= universe.order
-                and not any(set(combination) <= set(margin) for combination in universe.forbidden)
-                and DOMAIN.cells(margin) <= universe.max_cells
+            follows_the_rules = (
+                k <= allowed.order
+                and not any(set(combination) <= set(margin) for combination in allowed.forbidden)
+                and DOMAIN.cells(margin) <= allowed.max_cells
             )
-            assert universe.allows(margin) == allowed == (margin in universe.margins)
+            assert allowed.allows(margin) == follows_the_rules == (margin in allowed.margins)
 
 
-@given(universes())
-def test_with_a_table_its_sums_are_allowed(universe):
-    for margin in universe.margins:
-        assert all(universe.allows(s) for k in range(len(margin)) for s in combinations(margin, k))
+@given(rules())
+def test_with_a_table_its_sums_are_allowed(allowed):
+    for margin in allowed.margins:
+        assert all(allowed.allows(s) for k in range(len(margin)) for s in combinations(margin, k))
 
 
-@given(universes())
-def test_each_table_of_the_workload_counts_alike(universe):
-    work = universe.workload()
-    assert work.margins == universe.margins
+@given(rules())
+def test_each_table_of_the_workload_counts_alike(allowed):
+    work = allowed.workload()
+    assert work.margins == allowed.margins
     assert {w * DOMAIN.cells(m) for m, w in zip(work.margins, work.weights, strict=True)} == {Fraction(1)}
 
 
 def test_a_refusal_says_which_rule_stood_in_the_way():
-    universe = Universe(DOMAIN, order=2, forbidden=[["d", "a"], ["b"]], max_cells=100)
+    allowed = AllowedTables(DOMAIN, order=2, forbidden=[["d", "a"], ["b"]], max_cells=100)
     for margin, error, said in [
         (("a", "b", "c"), TableRefused, "at most 2 attributes"),
         (("a", "d"), TableRefused, "'a' and 'd' together"),
@@ -59,7 +59,7 @@ def test_a_refusal_says_which_rule_stood_in_the_way():
         (("c", "d"), TooManyCells, "has 500 cells, filters included, and the most is 100"),
     ]:
         with pytest.raises(error, match=said):
-            universe.refuse(margin)
+            allowed.refuse(margin)
 
 
 def test_slips_of_the_pen_are_refused():
@@ -69,15 +69,15 @@ def test_slips_of_the_pen_are_refused():
         (cells, {"order": 2, "max_cells": 0}),
     ):
         with pytest.raises(InvalidArgument, match=reason):
-            Universe(DOMAIN, **options)
+            AllowedTables(DOMAIN, **options)
     with pytest.raises(InvalidArgument, match="at least one attribute"):
-        Universe(DOMAIN, order=2, forbidden=[[]])
+        AllowedTables(DOMAIN, order=2, forbidden=[[]])
     with pytest.raises(InvalidDomain, match="no attribute 'e'"):
-        Universe(DOMAIN, order=2, forbidden=[["e"]])
+        AllowedTables(DOMAIN, order=2, forbidden=[["e"]])
     with pytest.raises(InvalidArgument, match="up to 166,751 tables"):
-        Universe(Domain({f"x{i}": "ab" for i in range(100)}), order=3)
+        AllowedTables(Domain({f"x{i}": "ab" for i in range(100)}), order=3)
 
 
 def test_its_rules_are_plain_data():
-    universe = Universe(DOMAIN, order=2, forbidden=[["d", "a"]], max_cells=100)
-    assert universe.describe() == {"order": 2, "forbidden": [["a", "d"]], "max_cells": 100}
+    allowed = AllowedTables(DOMAIN, order=2, forbidden=[["d", "a"]], max_cells=100)
+    assert allowed.describe() == {"order": 2, "forbidden": [["a", "d"]], "max_cells": 100}

@@ -266,7 +266,7 @@ def test_powers_of_the_basis_are_added_up_without_a_matrix(shape, power):
     for axis, levels in enumerate(shape):
         matrix = contrast_matrix(levels).astype(float) ** power
         expected = np.moveaxis(np.tensordot(matrix.T, expected, axes=(1, axis)), 0, axis)
-    assert np.allclose(contrast_errors._powers(values, power), expected, rtol=1e-12)
+    assert np.allclose(contrast_errors.basis_powers(values, power), expected, rtol=1e-12)
 
 
 def test_the_errors_of_an_attribute_of_many_levels_take_no_more_room_than_its_table():

@@ -121,7 +121,7 @@ def test_the_law_of_a_cell_is_that_of_its_weighted_draws(asked):
 def test_tails_are_bounded_where_there_are_too_many_sets_to_add_them_up(monkeypatch):
     parts = {(("a", "b"), ()): Fraction(3), (("c",), ()): Fraction(1)}
     exact = _plan_of(MIXED, "[a b][c]", parts).error_of(("a", "b")).kurtosis
-    monkeypatch.setattr("tabulary.planning.residual_errors._MOST_PAIRS", 2)
+    monkeypatch.setattr("tabulary.planning.residual_errors.MOST_PAIRS", 2)
     bounded = _plan_of(MIXED, "[a b][c]", parts).error_of(("a", "b")).kurtosis
     assert (bounded >= exact).all()
 
@@ -319,6 +319,7 @@ def test_residual_variances_are_for_plans_of_residuals():
         _ = tb.plan(PEOPLE, "[sex]", privacy=tb.ZCDP(1), mechanism="cells").residual_variances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attributes", "levels", "order"), [(30, 10, 2), (20, 2, 3)])
 @pytest.mark.parametrize("privacy", [tb.PureDP(1), tb.ZCDP("1/10"), tb.ApproxDP(1, 1e-9)], ids=str)
 def test_thousands_of_tables_are_planned_and_described(attributes, levels, order, privacy):
@@ -340,6 +341,7 @@ def test_every_plan_for_replaced_records_makes_use_of_their_public_number():
     assert made.loss == tb.PureDP(1)
 
 
+@pytest.mark.slow
 def test_the_full_table_is_considered_beyond_twelve_attributes():
     domain = tb.Domain({f"a{i}": "01" for i in range(14)})
     triples = tb.Workload.k_way(domain, 3)

@@ -11,7 +11,13 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.core.workload import Workload
 from tabulary.planning.allocation import cell_weights, margin_variance
-from tabulary.planning.shrink_weights import LEAST, _Model, _variances, shrink_weights, shrunk_variances
+from tabulary.planning.shrink_weights import (
+    LEAST,
+    ShrinkageModel,
+    allocated_variances,
+    shrink_weights,
+    shrunk_variances,
+)
 
 DOMAIN = Domain({"a": range(2), "b": range(12), "c": range(40), "d": range(7)})
 NEAR = Neighbours("add-remove")
@@ -38,7 +44,7 @@ def risk(work, variances, records):
 @pytest.mark.parametrize("order", [2, 3])
 def test_weights_are_the_slopes_of_the_risk(order):
     work = Workload(DOMAIN, list(itertools.combinations(DOMAIN.attributes, order)))
-    model = _Model(work, 10_000)
+    model = ShrinkageModel(work, 10_000)
     variances = variances_of(work)
     reach = model.reach(variances)
     weights, _ = model.tangent(variances, reach)
@@ -51,7 +57,7 @@ def test_weights_are_the_slopes_of_the_risk(order):
 def test_what_is_below_a_wanted_table_has_the_slope_of_the_whole_risk():
     # V depends on the variances of the wanted tables alone.
     work = pairs_of(DOMAIN)
-    model = _Model(work, 10_000)
+    model = ShrinkageModel(work, 10_000)
     variances = variances_of(work)
     weights, _ = model.tangent(variances)
     for s, v in variances.items():
@@ -64,7 +70,7 @@ def test_what_is_below_a_wanted_table_has_the_slope_of_the_whole_risk():
 
 def test_the_tangent_lies_above_the_risk():
     work = pairs_of(DOMAIN)
-    model = _Model(work, 10_000)
+    model = ShrinkageModel(work, 10_000)
     here = variances_of(work)
     reach = model.reach(here)
     weights, risk = model.tangent(here, reach)
@@ -78,12 +84,12 @@ def test_the_tangent_lies_above_the_risk():
 @every_loss
 def test_with_the_same_reach_no_round_raises_the_risk(loss):
     work = pairs_of(DOMAIN)
-    model = _Model(work, 20_000)
+    model = ShrinkageModel(work, 20_000)
     weights = cell_weights(work)
-    reach = model.reach(_variances(work, weights, loss, 1))
+    reach = model.reach(allocated_variances(work, weights, loss, 1))
     risks = []
     for _ in range(6):
-        weights, risk = model.tangent(_variances(work, weights, loss, 1), reach)
+        weights, risk = model.tangent(allocated_variances(work, weights, loss, 1), reach)
         risks.append(risk)
     # Shares have three digits.
     assert all(after <= before * 1.001 for before, after in itertools.pairwise(risks))
@@ -102,8 +108,8 @@ def test_weights_are_positive_and_the_same_every_time(loss):
 @every_loss
 def test_planning_for_shrinkage_lowers_the_risk_of_shrinkage(loss):
     work = pairs_of(DOMAIN)
-    plain = _variances(work, cell_weights(work), loss, 1)
-    shrunk = _variances(work, shrink_weights(work, loss, NEAR, records=5_000), loss, 1)
+    plain = allocated_variances(work, cell_weights(work), loss, 1)
+    shrunk = allocated_variances(work, shrink_weights(work, loss, NEAR, records=5_000), loss, 1)
     assert risk(work, shrunk, 5_000) < risk(work, plain, 5_000)
 
 
@@ -143,13 +149,13 @@ def test_an_attribute_of_one_level_changes_nothing(loss):
     plain = shrink_weights(without, loss, NEAR, records=1_000)
     for s, weight in found.items():
         assert weight == pytest.approx(0 if "one" in s else plain[s], rel=1e-9)
-    for s, v in _variances(without, plain, loss, 1).items():
-        assert _variances(work, found, loss, 1)[s] == pytest.approx(v)
+    for s, v in allocated_variances(without, plain, loss, 1).items():
+        assert allocated_variances(work, found, loss, 1)[s] == pytest.approx(v)
 
 
 @every_loss
 def test_a_person_with_many_records_has_so_much_more_noise(loss):
     work = pairs_of(DOMAIN)
-    once, thrice = (_variances(work, cell_weights(work), loss, records) for records in (1, 3))
+    once, thrice = (allocated_variances(work, cell_weights(work), loss, records) for records in (1, 3))
     for s, v in once.items():
         assert thrice[s] == pytest.approx(9 * v)

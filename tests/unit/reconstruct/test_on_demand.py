@@ -9,7 +9,7 @@ import tabulary as tb
 from tabulary.core.cache import Cache
 from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.planning import Measurement
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.reconstruct.linear import TablesOnDemand, linear_estimates
 
 DOMAIN = tb.Domain({"a": "xyz", "b": "xy", "c": "pqrs"})
@@ -19,10 +19,10 @@ DOMAIN = tb.Domain({"a": "xyz", "b": "xy", "c": "pqrs"})
 def measurements(draw):
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     domain = tb.Domain({f"x{i}": range(k) for i, k in enumerate(sizes)})
-    universe = Universe(domain, order=draw(st.integers(1, len(sizes))))
+    allowed = AllowedTables(domain, order=draw(st.integers(1, len(sizes))))
     privacy = draw(st.sampled_from([tb.PureDP(1), tb.ZCDP(1)]))
     try:
-        plan = tb.plan(domain, universe.workload(), privacy=privacy, mechanism="residual")
+        plan = tb.plan(domain, allowed.workload(), privacy=privacy, mechanism="residual")
     except InvalidArgument:
         assume(False)
     generator = np.random.default_rng(draw(st.integers(0, 99)))
@@ -53,7 +53,9 @@ def test_the_parts_that_tell_of_a_residual_are_those_between(measured):
 
 
 def test_a_table_asks_for_the_parts_below_it_alone_and_once():
-    plan = tb.plan(DOMAIN, Universe(DOMAIN, order=3).workload(), privacy=tb.ZCDP(1), mechanism="residual")
+    plan = tb.plan(
+        DOMAIN, AllowedTables(DOMAIN, order=3).workload(), privacy=tb.ZCDP(1), mechanism="residual"
+    )
     asked = []
 
     def values(position):
@@ -67,7 +69,9 @@ def test_a_table_asks_for_the_parts_below_it_alone_and_once():
 
 
 def test_a_table_that_the_plan_does_not_determine_is_refused():
-    plan = tb.plan(DOMAIN, Universe(DOMAIN, order=1).workload(), privacy=tb.ZCDP(1), mechanism="residual")
+    plan = tb.plan(
+        DOMAIN, AllowedTables(DOMAIN, order=1).workload(), privacy=tb.ZCDP(1), mechanism="residual"
+    )
     tables = TablesOnDemand(plan, lambda position: pytest.fail("asked"))
     with pytest.raises(UnknownMargin, match=r"every residual of \[ab\]"):
         tables.table(("a", "b"))

@@ -253,23 +253,23 @@ def test_tables_that_nearly_fall_apart_agree_with_the_help_of_independence(monke
     variances, residuals = measured(domain, truth, PAIRS, 1.0, seed=20)
     shrinkage = Shrinkage(domain, PAIRS, variances)
     swept = []
-    reached = shrinkage._agreement.reached
+    reached = shrinkage.agreement.reached
 
     def counted(tables, **options):
         swept.append(options["sweeps"])
         return reached(tables, **options)
 
-    monkeypatch.setattr(shrinkage._agreement, "reached", counted)
+    monkeypatch.setattr(shrinkage.agreement, "reached", counted)
     found = shrinkage.tables(residuals)
     assert 0 < found.blended < 0.1
     assert len(swept) > 1
-    assert sum(swept) <= len(shrink._MIXED) * shrink._MOST_SWEEPS
+    assert sum(swept) <= len(shrink.MIXED) * shrink.MOST_SWEEPS
     check(domain, found, float(residuals[()]))
 
 
 def test_if_nothing_else_helps_the_tables_are_independent(monkeypatch):
     # No difference is small enough, so that more and more is mixed in.
-    monkeypatch.setattr(shrink, "_ENOUGH", -1.0)
+    monkeypatch.setattr(shrink, "ENOUGH", -1.0)
     variances, residuals = measured(TIED, people(TIED), PAIRS, 30.0)
     found = Shrinkage(TIED, PAIRS, variances).tables(residuals)
     assert found.blended == 1

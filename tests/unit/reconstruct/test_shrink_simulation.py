@@ -115,7 +115,7 @@ def test_closed_form_and_simulation_speak_of_the_same_errors():
     squares = {m: np.zeros(domain.shape_of(m)) for m in pairs}
     normal = np.random.default_rng(0).standard_normal
     for _ in range(40):
-        error = shrink_simulation._one_error(shrinkage, tables, normal)
+        error = shrink_simulation.one_error(shrinkage, tables, normal)
         for margin, own in squares.items():
             own += error[margin] ** 2 / 40
     for margin, closed in closed_variances(shrinkage, tables, pairs).items():

@@ -38,7 +38,9 @@ def check():
 
 
 def test_a_file_with_the_bytes_that_the_table_gives_is_the_table_and_is_not_unpacked(monkeypatch):
-    monkeypatch.setattr(ParquetCheck, "_ask", lambda *_: pytest.fail("a child process was asked"))
+    monkeypatch.setattr(
+        parquet_check.subprocess, "Popen", lambda *_, **__: pytest.fail("a child was started")
+    )
     with ParquetCheck() as opened:
         assert opened.holds(parquet_bytes(table(1_000)), table(1_000))
 
@@ -103,8 +105,8 @@ def test_a_label_that_unpacks_to_a_gigabyte_takes_no_more_room_than_the_child_is
     with at_most(64):
         assert not check.holds(data, table(1_000))
     # Its peak, not what it holds now; a child that was ended by its bound has none.
-    if check._child is not None:
-        status = Path(f"/proc/{check._child.pid}/status").read_text()
+    if check.child is not None:
+        status = Path(f"/proc/{check.child.pid}/status").read_text()
         assert int(status.split("VmHWM:")[1].split()[0]) < 512 << 10
     # It serves on.
     assert check.holds(packed(table(), compression="snappy"), table())
@@ -113,8 +115,8 @@ def test_a_label_that_unpacks_to_a_gigabyte_takes_no_more_room_than_the_child_is
 def test_the_room_of_the_child_is_what_bounds_it(monkeypatch):
     other = packed(table(1 << 20), compression="snappy")
     with ParquetCheck() as opened:
-        monkeypatch.setattr(parquet_check, "_COPIES", 0)
-        monkeypatch.setattr(parquet_check, "_ROOM", 1 << 20)
+        monkeypatch.setattr(parquet_check, "COPIES", 0)
+        monkeypatch.setattr(parquet_check, "ROOM", 1 << 20)
         assert not opened.holds(other, table(1 << 20))
         monkeypatch.undo()
         assert opened.holds(other, table(1 << 20))
@@ -136,8 +138,8 @@ def test_whatever_is_changed_in_a_file_the_reader_lives_and_says_that_it_is_anot
 def test_a_child_that_is_ended_by_what_it_reads_is_an_answer_and_another_takes_its_place():
     with ParquetCheck() as opened:
         assert opened.holds(packed(table(), compression="snappy"), table())
-        opened._child.kill()
-        opened._child.wait()
+        opened.child.kill()
+        opened.child.wait()
         assert not opened.holds(packed(table(), compression="snappy"), table())
         assert opened.holds(packed(table(), compression="snappy"), table())
 
@@ -145,15 +147,15 @@ def test_a_child_that_is_ended_by_what_it_reads_is_an_answer_and_another_takes_i
 def test_a_child_that_is_lost_in_what_it_reads_is_ended(monkeypatch, tmp_path):
     endless = tmp_path / "endless.py"
     endless.write_text("while True: pass")
-    monkeypatch.setattr(parquet_check, "_CHILD", endless)
-    monkeypatch.setattr(parquet_check, "_PATIENCE", 0.2)
+    monkeypatch.setattr(parquet_check, "CHILD", endless)
+    monkeypatch.setattr(parquet_check, "PATIENCE", 0.2)
     with ParquetCheck() as opened:
         assert not opened.holds(packed(table(), compression="snappy"), table())
-        assert opened._child is None
+        assert opened.child is None
 
 
 def test_no_child_is_left_behind():
     with ParquetCheck() as opened:
         opened.holds(packed(table(), compression="snappy"), table())
-        child = psutil.Process(opened._child.pid)
+        child = psutil.Process(opened.child.pid)
     assert not child.is_running()

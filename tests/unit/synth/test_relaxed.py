@@ -63,7 +63,7 @@ def test_answers_do_not_depend_on_how_they_are_batched(monkeypatch):
     rows = RelaxedRows.start(DOMAIN, 5, SeededEntropy(1))
     queries = Queries.of(tb.Workload.all_up_to(DOMAIN, 3))
     at_once = rows.answers(queries)
-    monkeypatch.setattr(relaxed, "_BATCH", 2)
+    monkeypatch.setattr(relaxed, "BATCH", 2)
     assert np.allclose(rows.answers(queries), at_once, atol=1e-7)
 
 
@@ -117,7 +117,7 @@ def test_possible_combinations_keep_their_odds_beside_structural_zeros(monkeypat
     rows = RelaxedRows(domain, np.log([[0.4, 0.6, 0.5, 0.5]] * 3))
     expected = np.array([0.2, 0.2, 0.3, 0.0]) / 0.7
     for laws in (1, 1 << 22):
-        monkeypatch.setattr(relaxed, "_LAWS", laws)
+        monkeypatch.setattr(relaxed, "LAWS", laws)
         made = rows.whole(30_000, SeededEntropy(1))
         found = np.bincount(np.ravel_multi_index(tuple(made.T), (2, 2)), minlength=4) / 30_000
         assert np.abs(found - expected).max() < 0.001
@@ -139,7 +139,7 @@ def test_batches_find_what_all_queries_at_once_find(monkeypatch):
     pytest.importorskip("jax")
     wanted = tables(DOMAIN, PAIRS, some_codes(1, 500)) / 500
     queries = Queries.of(PAIRS)
-    monkeypatch.setattr(relaxed, "_BATCH", 2)
+    monkeypatch.setattr(relaxed, "BATCH", 2)
     assert len(queries.prefixes) > 2
     fitted = project(
         queries,

@@ -205,7 +205,7 @@ def test_a_value_that_its_own_cell_betrays_needs_no_chain(monkeypatch):
     far = np.array([table for table in drawn if deviation[table[0, 0]] > 0.01])
     for table in far:
         value = table[:1, 0]
-        found, _ = sampler._weighed(LARGE, CellQuestion((0, 0)), value, [table[None]], COINS)
+        found, _ = sampler.weighed(LARGE, CellQuestion((0, 0)), value, [table[None]], COINS)
         assert found[0] == deviation[value[0]]
     assert far.size
 

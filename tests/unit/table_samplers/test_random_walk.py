@@ -86,13 +86,13 @@ def test_a_walk_with_a_wrong_weight_is_caught(axes, monkeypatch):
     people = np.full((2, 3, 2)[:axes], 4)
     known = known_table(people, 0.4, people // 2)
     every, probability = consistent_tables(known)
-    right, true_law = RandomWalk(known), RandomWalk._law
+    right, true_law = RandomWalk(known), RandomWalk.law
 
     def heavier(self):
         *law, log_weights = true_law(self)
         return (*law, 1.1 * log_weights)
 
-    monkeypatch.setattr(RandomWalk, "_law", heavier)
+    monkeypatch.setattr(RandomWalk, "law", heavier)
     wrong = RandomWalk(known)
     sides = [
         chi_square(frequencies(walked(known, walk, 20_000, 30), every), probability)

@@ -41,7 +41,7 @@ def test_the_boundaries_of_an_exponential_choice_are_right_to_the_last_bit(rate,
     sizes = data.draw(st.lists(st.integers(1, 10**9), min_size=len(losses), max_size=len(losses)))
     law = ExponentialChoice(rate, losses, sizes)
     for bits in (64, 128):
-        lowest, floors = law._slots(bits)
+        lowest, floors = law.slots(bits)
         tails = [math.floor(tail * 2**bits) for tail in _tails(rate, losses, sizes)]
         reaching = [tail for tail in tails if tail]
         assert lowest == 0
@@ -51,7 +51,7 @@ def test_the_boundaries_of_an_exponential_choice_are_right_to_the_last_bit(rate,
 
 def test_a_tie_is_settled_by_the_next_word():
     law = ExponentialChoice(Fraction(1), (0, 1), (1, 1))
-    (boundary,) = law._slots(64).floors
+    (boundary,) = law.slots(64).floors
     chosen = [
         int(law.sample(1, ScriptedEntropy([*words, 0]))[0])
         for words in ([boundary - 1], [boundary, 0], [boundary, 2**64 - 1], [boundary + 1])

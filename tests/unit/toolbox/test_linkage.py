@@ -158,7 +158,7 @@ def test_releases_coarsened_in_two_ways_are_refused_rather_than_called_safe():
 
 
 def test_more_pairs_than_are_compared_are_refused(monkeypatch):
-    monkeypatch.setattr(intersection, "_MOST_PAIRS", 3)
+    monkeypatch.setattr(intersection, "MOST_PAIRS", 3)
     first = table_of([("a", n, "flu") for n in "12"], ("sex", "left", "illness"))
     second = table_of([("a", n, "flu") for n in "12"], ("sex", "right", "illness"))
     with pytest.raises(TooManyCells, match="Name fewer columns"):

@@ -3,6 +3,7 @@ import pyarrow
 import pytest
 
 import tabulary as tb
+from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
 from tabulary.errors import (
     BudgetExceeded,
@@ -46,7 +47,7 @@ def test_a_list_is_paid_for_once(account):
 
 def test_without_enough_budget_nothing_is_counted_or_drawn(account, monkeypatch):
     perturb(TABLE, TABLES, account)
-    monkeypatch.setattr("tabulary.workflows.perturbing._count", pytest.fail)
+    monkeypatch.setattr(Tally, "from_table", pytest.fail)
     monkeypatch.setattr(Tables, "apply", pytest.fail)
     with pytest.raises(BudgetExceeded):
         perturb(TABLE, TABLES, account)

@@ -149,7 +149,7 @@ def primary_sets(
     - if `minimal`, no pattern that protects P has fewer cells than the published one.
 
     Computed means exactly, by somebody who knows that no count is below zero: an empty cell cannot go down and protects
-    less (`empty_cells`; Gusfield 1988). A custodian who reckoned with other bounds, with wider intervals or with sizes
+    less (`empty_cells`; Gusfield 1988). A custodian who assumed other bounds, with wider intervals or with sizes
     of cells instead of their number did not make the table so; there may then be no set at all, or the wrong ones.
 
     The search decides cell by cell and gives up a partial guess when no table is left (bounds passed along the sums,
@@ -209,7 +209,7 @@ class _Search:
         self.asked = published.tables[table]
         self.program = IntervalProgram(published)
         self.rule, self.minimal, self.steps, self.progress = rule, minimal, steps, progress
-        # The unknown numbers that are cells of this table; a cell that cannot be is not among them.
+        # The unknown numbers that are cells of this table; a structural zero is not among them.
         self.numbers = {
             place.index: number
             for number, place in enumerate(published.unknown.places)
@@ -331,7 +331,7 @@ def _check(table: SuppressedTable, rule: CountThreshold, minimal: bool) -> None:
         )
     if minimal and table.domain.structural_zeros:
         raise InvalidArgument(
-            "which patterns are smallest is not known of a table with cells that cannot be. Attack it with "
+            "smallest patterns cannot be computed for a table with structural zeros. Attack it with "
             "minimal=False, or without a rule."
         )
     shown = ~np.isnan(table.counts) & ~table.domain.impossible(table.domain.attributes)

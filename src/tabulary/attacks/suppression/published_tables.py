@@ -307,7 +307,7 @@ def _largest(edges: Sequence[frozenset[str]]) -> list[frozenset[str]]:
 def _circle(edges: Sequence[frozenset[str]]) -> frozenset[str]:
     """Return the attributes that go in circles: what is left when attributes of one edge and edges inside others go.
 
-    The reduction of Graham and of Yu & Ozsoyoglu (1979); nothing is left exactly when the scheme is acyclic.
+    The reduction of Graham and of Yu & Ozsoyoglu (1979); nothing is left if and only if the scheme is acyclic.
     """
     left = list(edges)
     while True:

@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tabulary.builder.api.bodies import Bodies, Body, BodyQuestion
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.security import analyst, optional_caller
 from tabulary.builder.service import Dataset, Service
-from tabulary.builder.working import Asker, Pool
+from tabulary.builder.working import Pool, WaitingCaller
 from tabulary.errors import UnknownDataset, listed
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 PUBLIC = "public, max-age=3600"
 """How long anyone may keep what anyone may ask for. The answer never changes; a new version of the dataset comes under
@@ -82,7 +82,7 @@ class Answering:
             return kept
         pool = self._tests if question.is_test else self._tables
         work = partial(self._bodies.made, question)
-        return await pool.done((question.key, question.payer), work, Asker(request))
+        return await pool.done((question.key, question.payer), work, WaitingCaller(request))
 
     async def response(
         self, request: Request, question: BodyQuestion, *, vary: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Answering:
         **options: Arguments.kwargs,
     ) -> Made:
         """Return what some slow work returns that is kept nowhere, done by the threads of tables."""
-        return await self._tables.done(object(), partial(work, *args, **options), Asker(request))
+        return await self._tables.done(object(), partial(work, *args, **options), WaitingCaller(request))
 
 
 async def payer_of(request: Request, dataset: Dataset) -> str | None:
@@ -109,10 +109,10 @@ async def payer_of(request: Request, dataset: Dataset) -> str | None:
 
     It looks at the token alone, so that a refusal costs nothing and tells nothing about the data.
     """
-    if dataset.answers.method is not Method.interactive:
+    if dataset.answers.method is not ProtectionMethod.interactive:
         await optional_caller(request)
         return None
     token = await analyst(request)
     if token.account is None:
-        raise Problem(403, "forbidden", "This token has no account that could pay. Nothing was spent.")
+        raise HTTPProblem(403, "forbidden", "This token has no account that could pay. Nothing was spent.")
     return token.account

@@ -116,7 +116,7 @@ def accuracy_of(dataset: Dataset, question: Question) -> dict[str, object]:
     """Return the size of a table, its expected error and its price as plain data; refuse one that is not allowed."""
     answers = dataset.answers
     margin = question.margin(answers.domain)
-    answers.universe.refuse(margin)
+    answers.allowed_tables.refuse(margin)
     expected, price = answers.expected(margin), answers.price(margin)
     return {
         "dataset": dataset.name,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from starlette.requests import Request
 
 from tabulary.builder.api.models import AskedMargin, AskedTable
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidWorkload, listed
 from tabulary.workflows.answering.questions import Question
@@ -52,7 +52,7 @@ def question_in_query(
             case _:
                 estimates.append(value)
     if estimates not in ([], ["published"], ["linear"]):
-        raise Problem(
+        raise HTTPProblem(
             422,
             "invalid-request",
             "the query parameter 'estimate' is 'published' or 'linear'. Nothing was counted.",
@@ -64,7 +64,7 @@ def refuse_unknown(items: Collection[tuple[str, str]], known: Collection[str]) -
     """Refuse a query with a parameter that is not known: a filter with a slip of the pen must not count everybody."""
     for name, _ in items:
         if name not in known:
-            raise Problem(
+            raise HTTPProblem(
                 422,
                 "invalid-request",
                 f"the query parameter {name[:_LONGEST_NAME]!r} is not known; {listed(known)} can be. Nothing was "
@@ -76,7 +76,7 @@ def json_only(request: Request) -> None:
     """Refuse a body that does not say that it is JSON."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise Problem(
+        raise HTTPProblem(
             415, "unsupported-media-type", "Send the question as JSON, with Content-Type: application/json."
         )
 

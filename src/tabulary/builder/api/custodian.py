@@ -42,7 +42,7 @@ from tabulary.builder.api.describing import ALWAYS, BAD_BODY, Responses
 from tabulary.builder.api.describing import _problem as problem_answer
 from tabulary.builder.api.models import NeighboursModel
 from tabulary.builder.counting import CALLER
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.security import custodian
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import Action, Actor
@@ -50,7 +50,7 @@ from tabulary.builder.throttle import address_of
 from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidPrivacy, LedgerError
 from tabulary.ledger import Account, Amount, Entry, Head, Ledger
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 _Item = TypeVar("_Item")
 
@@ -71,19 +71,21 @@ def _service(request: Request) -> Service:
 
 
 def actor(request: Request) -> Actor:
-    """Return who does what a request asks for, as the log names them. Their token was looked at before."""
+    """Return who makes a request, as the log names them. Their token was looked at before."""
     return Actor.of(request.scope[CALLER], address_of(request.scope))
 
 
 def _ledger(request: Request) -> Ledger:
     ledger = _service(request).ledger
     if ledger is None:
-        raise Problem(404, "no-ledger", "Nothing costs privacy budget here, so this service keeps no ledger.")
+        raise HTTPProblem(
+            404, "no-ledger", "Nothing costs privacy budget here, so this service keeps no ledger."
+        )
     return ledger
 
 
 _Served = Annotated[Service, Depends(_service)]
-_Books = Annotated[Ledger, Depends(_ledger)]
+_OpenLedger = Annotated[Ledger, Depends(_ledger)]
 _By = Annotated[Actor, Depends(actor)]
 _NO_LEDGER = "This service keeps no ledger."
 
@@ -109,9 +111,9 @@ router = APIRouter(
 
 
 @router.get("/accounts", responses=_refusals(_404=_NO_LEDGER))
-def list_accounts(request: Request, books: _Books, page: Annotated[NamedPage, Query()]) -> AccountList:
+def list_accounts(request: Request, ledger: _OpenLedger, page: Annotated[NamedPage, Query()]) -> AccountList:
     """List the accounts: what each may spend, has spent and has left, and the end of its chain."""
-    named = {each.name: each for each in books.accounts()}
+    named = {each.name: each for each in ledger.accounts()}
     names, further = _page(request, _after(list(named), page.after), page.size, str)
     return AccountList(items=[_account(named[name]) for name in names], next=further)
 
@@ -122,40 +124,40 @@ def list_accounts(request: Request, books: _Books, page: Annotated[NamedPage, Qu
     dependencies=[Depends(json_only)],
     responses={**_refusals(_404=_NO_LEDGER, _409="There is an account of that name."), **BAD_BODY},
 )
-def open_account(service: _Served, books: _Books, by: _By, asked: NewAccount) -> AccountModel:
-    """Open an account, an analyst's for example. Its budget and neighbouring relation stand for good."""
+def open_account(service: _Served, ledger: _OpenLedger, by: _By, asked: NewAccount) -> AccountModel:
+    """Open an account, an analyst's for example. Its budget and neighbouring relation never change."""
     try:
         budget = asked.budget.privacy()
         neighbours = Neighbours(asked.neighbours.relation, asked.neighbours.records)
         # The entry of the log is written first and committed last: an account that cannot be logged is not opened.
         with service.state.log.writing() as act:
             act.note(by, Action.account_opened, asked.name)
-            return _account(books.create_account(asked.name, budget, neighbours))
+            return _account(ledger.create_account(asked.name, budget, neighbours))
     except InvalidPrivacy as error:
-        raise Problem(422, "invalid-privacy", f"{error} No account was opened.") from None
+        raise HTTPProblem(422, "invalid-privacy", f"{error} No account was opened.") from None
     except LedgerError:
         # Looked for afterwards: of two who open the same account at once, the second learns it here.
-        if asked.name in _names(books):
-            raise Problem(
+        if asked.name in _names(ledger):
+            raise HTTPProblem(
                 409,
                 "account-exists",
-                f"There is an account {asked.name!r}, and its budget stands for good. Choose another name.",
+                f"There is an account {asked.name!r}, and its budget never changes. Choose another name.",
             ) from None
         raise
 
 
 @router.get("/ledger", responses=_refusals(_404="This service keeps no ledger, or no such account in it."))
-def list_entries(request: Request, books: _Books, page: Annotated[EntryPage, Query()]) -> EntryList:
+def list_entries(request: Request, ledger: _OpenLedger, page: Annotated[EntryPage, Query()]) -> EntryList:
     """List the debits of an account in order, checked against its chain, and the end of the chain."""
-    if page.account not in _names(books):
-        raise Problem(404, "no-such-account", f"There is no account {page.account!r} in the ledger.")
-    account = books.account(page.account)
+    if page.account not in _names(ledger):
+        raise HTTPProblem(404, "no-such-account", f"There is no account {page.account!r} in the ledger.")
+    account = ledger.account(page.account)
     entries = account.entries()
     shown, further = _page(request, entries[page.after :], page.size, lambda entry: entry.number)
     # Of the same moment as the entries, which others may add to in between.
     head = entries[-1].head if entries else Head(account.name, 0, account.digest)
     return EntryList(
-        ledger=books.identity,
+        ledger=ledger.identity,
         account=account.name,
         head=_head(head),
         items=[_entry(each) for each in shown],
@@ -187,9 +189,9 @@ def make_token(service: _Served, by: _By, asked: NewToken) -> MadeToken:
 
 @router.delete("/tokens/{id}", status_code=204, responses=_refusals(_404="There is no such token."))
 def revoke_token(service: _Served, by: _By, id: TokenId) -> None:  # noqa: A002 - the name in the address
-    """Revoke a token, at once and for good. What it was good for before stays in the list."""
+    """Revoke a token, immediately and permanently. What it was good for before stays in the list."""
     if not service.state.tokens.revoke(id, by=by):
-        raise Problem(404, "no-such-token", "There is no token with this id.")
+        raise HTTPProblem(404, "no-such-token", "There is no token with this id.")
 
 
 @router.get("/usage", responses=_refusals())
@@ -236,23 +238,23 @@ def list_held_datasets(
 
 def _refuse_as_payer(service: Service, account: str) -> None:
     if account in {dataset.account for dataset in service.datasets.values()}:
-        raise Problem(
+        raise HTTPProblem(
             422,
             "not-a-payer",
             f"The account {account!r} is that of a dataset. An analyst needs an account of their own. No token "
             "was made.",
         )
     if service.ledger is None or account not in _names(service.ledger):
-        raise Problem(
+        raise HTTPProblem(
             422,
             "no-such-account",
             f"There is no account {account!r} in the ledger. Open it first. No token was made.",
         )
 
 
-def _names(books: Ledger) -> set[str]:
+def _names(ledger: Ledger) -> set[str]:
     # Looked up here: that an account is missing and that the ledger is are one kind of error in the ledger.
-    return {each.name for each in books.accounts()}
+    return {each.name for each in ledger.accounts()}
 
 
 def _after(names: Sequence[str], after: str | None) -> Sequence[str]:
@@ -304,7 +306,7 @@ def held_dataset(dataset: Dataset) -> HeldDataset:
     """Return a dataset as the custodian sees it."""
     answers = dataset.answers
     # The tables of other methods have a plan each, or none.
-    plan = answers.plan_of(()) if answers.method is Method.fixed else None
+    plan = answers.plan_of(()) if answers.method is ProtectionMethod.fixed else None
     return HeldDataset(
         id=dataset.name,
         title=dataset.title,

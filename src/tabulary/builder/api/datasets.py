@@ -14,13 +14,13 @@ from tabulary.builder.api.asking import question_in_query, refuse_unknown
 from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.describing import NOT_MODIFIED, REFUSED, UNKNOWN, DatasetName, operation
 from tabulary.builder.api.models import DatasetDetails, DatasetList, Health, PlanModel
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.service import Dataset
 from tabulary.core.domain import Margin
 from tabulary.core.privacy import describe_privacy
 from tabulary.release import PublicKey
 from tabulary.release.exchange import document_bytes
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 LARGEST_PAGE = 1_000
 
@@ -88,9 +88,9 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
         dataset = answering.dataset(name)
         domain, items = dataset.answers.domain, request.query_params.multi_items()
         margin = question_in_query(domain, items, known=("by",)).margin(domain)
-        dataset.answers.universe.refuse(margin)
+        dataset.answers.allowed_tables.refuse(margin)
         # All tables of a dataset with fixed answers have one plan, which is written once.
-        wanted = () if dataset.answers.method is Method.fixed else margin
+        wanted = () if dataset.answers.method is ProtectionMethod.fixed else margin
         return await answering.response(request, PlanQuestion(dataset, wanted))
 
 
@@ -151,7 +151,7 @@ def _line(dataset: Dataset) -> dict[str, object]:
         "description": dataset.description,
         "method": method.value,
         "version": dataset.answers.version,
-        "differentially_private": method is not Method.cell_key,
+        "differentially_private": method is not ProtectionMethod.cell_key,
     }
 
 
@@ -171,11 +171,11 @@ def _details(dataset: Dataset, signer: PublicKey | None) -> dict[str, object]:
             for name, variable in dataset.variables.items()
         ],
         "structural_zeros": domain.describe()["structural_zeros"],
-        "universe": answers.universe.describe(),
+        "allowed_tables": answers.allowed_tables.describe(),
         "promise": answers.promise.describe(),
         "privacy": None if plan is None else describe_privacy(plan.privacy),
         "neighbours": None if plan is None else plan.describe()["neighbours"],
-        "plan": plan.digest() if plan is not None and answers.method is Method.fixed else None,
+        "plan": plan.digest() if plan is not None and answers.method is ProtectionMethod.fixed else None,
         "signer": None if signer is None else {**signer.describe(), "fingerprint": signer.fingerprint},
     }
 
@@ -183,7 +183,7 @@ def _details(dataset: Dataset, signer: PublicKey | None) -> dict[str, object]:
 def _plan(dataset: Dataset, margin: Margin) -> dict[str, object]:
     plan = dataset.answers.plan_of(margin)
     if plan is None:
-        raise Problem(
+        raise HTTPProblem(
             404,
             "no-plan",
             f"{dataset.name!r} is protected by the method {dataset.answers.method.value!r}, which has no plan: it is "

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from tabulary.builder.api.formats import FORMATS
-from tabulary.builder.api.models import Problem
+from tabulary.builder.api.models import ProblemModel
 from tabulary.builder.problems import MEDIA_TYPE
 from tabulary.builder.service import Dataset
 
@@ -23,7 +23,7 @@ Responses = dict[int | str, dict[str, Any]]
 def _problem(description: str, *headers: str) -> dict[str, Any]:
     return {
         "description": description,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemModel"}}},
         **({"headers": {name: {"schema": {"type": "string"}} for name in headers}} if headers else {}),
     }
 
@@ -127,7 +127,7 @@ def described(document: dict[str, Any], datasets: Sequence[Dataset]) -> dict[str
     """Return the description of the service, with what FastAPI does not say: the problem, and examples that work."""
     components = document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).setdefault(BEARER, {"type": "http", "scheme": "bearer"})
-    components.setdefault("schemas", {})["Problem"] = Problem.model_json_schema(
+    components.setdefault("schemas", {})["ProblemModel"] = ProblemModel.model_json_schema(
         ref_template="#/components/schemas/{model}"
     )
     examples = _examples(datasets)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.release import writers
 from tabulary.release.exchange import document_bytes
 from tabulary.release.publication import Publication
@@ -80,7 +80,7 @@ def format_named(suffix: str) -> AnswerFormat:
         return FORMATS[suffix]
     except KeyError:
         known = ", ".join(f".{name}" for name in FORMATS)
-        raise Problem(
+        raise HTTPProblem(
             404, "unknown-format", f"There is no such format. A table is given as {known}."
         ) from None
 
@@ -100,7 +100,7 @@ def format_accepted(accept: str) -> AnswerFormat:
     best = max(FORMATS.values(), key=lambda each: _liking(each.media_type, wishes))
     if _liking(best.media_type, wishes) <= 0:
         known = ", ".join(each.media_type for each in FORMATS.values())
-        raise Problem(
+        raise HTTPProblem(
             406, "not-acceptable", f"A table is given as {known}, and the header Accept takes none."
         )
     return best

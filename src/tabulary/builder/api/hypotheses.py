@@ -12,7 +12,7 @@ from tabulary.builder.api.answers import answer_to
 from tabulary.builder.api.asking import json_only, refuse_unknown
 from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.describing import BAD_BODY, PAID, DatasetName, operation
-from tabulary.builder.api.models import AskedTest, Verdict
+from tabulary.builder.api.models import AskedTest, HypothesisResult
 from tabulary.builder.service import Dataset
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidNoise, InvalidWorkload, TooManyCells
@@ -31,7 +31,9 @@ def add_tests(app: FastAPI, answering: Answering) -> None:
     @app.post(
         "/api/datasets/{id}/tests",
         dependencies=[Depends(json_only)],
-        **operation("tests", "test_table", "Test a table", Verdict, {**PAID, **BAD_BODY}, priced=True),
+        **operation(
+            "tests", "test_table", "Test a table", HypothesisResult, {**PAID, **BAD_BODY}, priced=True
+        ),
     )
     async def test_table(request: Request, name: DatasetName, body: AskedTest) -> Response:
         """Test whether two attributes are independent, or how far two cells are apart, given the noise of the table.

@@ -66,7 +66,7 @@ class AskedTest(_Asked):
     ] = None
 
 
-class Problem(BaseModel):
+class ProblemModel(BaseModel):
     """What stood in the way (RFC 9457)."""
 
     type: Annotated[str, Field(description="The kind of problem.", examples=["table-refused"])]
@@ -115,7 +115,7 @@ class DatasetList(BaseModel):
     next: Annotated[str | None, Field(description="Where the next page is; null on the last one.")]
 
 
-class UniverseModel(BaseModel):
+class AllowedTablesModel(BaseModel):
     """Which tables may be asked for: rules that read no data."""
 
     order: Annotated[int, Field(description="The most attributes of a table, filters included.")]
@@ -160,9 +160,9 @@ class DatasetDetails(DatasetLine):
 
     variables: list[VariableModel]
     structural_zeros: Annotated[
-        list[dict[str, Names]], Field(description="Combinations of levels that cannot be.")
+        list[dict[str, Names]], Field(description="Impossible combinations of levels.")
     ]
-    universe: UniverseModel
+    allowed_tables: AllowedTablesModel
     promise: PromiseModel
     privacy: Annotated[
         dict[str, str] | None,
@@ -212,7 +212,7 @@ class TableModel(BaseModel):
     method: Literal["fixed", "interactive", "cell-key"]
     question: QuestionModel
     variables: list[TableVariable]
-    impossible: Annotated[list[int], Field(description="The places of the cells that cannot be.")]
+    impossible: Annotated[list[int], Field(description="The places of the structural zeros.")]
     count: Numbers
     standard_error: Numbers | None
     lower_95: Numbers | None
@@ -249,7 +249,7 @@ class Accuracy(BaseModel):
     ]
 
 
-class Verdict(BaseModel):
+class HypothesisResult(BaseModel):
     """What a test says. It knows the noise of the table, and simulates nothing: the same question, the same answer."""
 
     dataset: str

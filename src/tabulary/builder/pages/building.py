@@ -18,14 +18,14 @@ from tabulary.builder.pages.words import (
 )
 from tabulary.builder.service import Dataset
 from tabulary.errors import TableRefused, TooManyCells
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 PLACES = (("", "Not used"), ("rows", "Rows"), ("columns", "Columns"), ("filter", "Filter"))
 """Where a variable may stand, and what that is called."""
 
 
 @dataclass(frozen=True)
-class Forecast:
+class TableForecast:
     """How large a table is, how accurate it will be and what it costs; or why it is not given. From the plan alone."""
 
     size: str = ""
@@ -35,7 +35,7 @@ class Forecast:
     free: bool = True
 
     @classmethod
-    def of(cls, dataset: Dataset, chosen: Choices) -> "Forecast":
+    def of(cls, dataset: Dataset, chosen: Choices) -> "TableForecast":
         """Return the forecast of the table that was chosen. Counts nobody, and costs nothing."""
         method = dataset.answers.method
         try:
@@ -54,7 +54,7 @@ class Forecast:
 def dataset_line(dataset: Dataset) -> dict[str, Any]:
     """Return what the list of datasets says of one."""
     answers = dataset.answers
-    private = answers.method is not Method.cell_key
+    private = answers.method is not ProtectionMethod.cell_key
     return {
         "name": dataset.name,
         "title": dataset.title,
@@ -65,7 +65,7 @@ def dataset_line(dataset: Dataset) -> dict[str, Any]:
         "statement": answers.promise.statement if private else "",
         "private": private,
         "variables": len(answers.domain.attributes),
-        "order": answers.universe.order,
+        "order": answers.allowed_tables.order,
         "version": answers.version,
     }
 
@@ -74,17 +74,17 @@ def build_page(dataset: Dataset, chosen: Choices) -> dict[str, Any]:
     """Return what the page of a dataset is filled with, given what was chosen so far."""
     answers = dataset.answers
     # One question costs as much as another.
-    plan = dataset.largest_plan if answers.method is Method.interactive else None
+    plan = dataset.largest_plan if answers.method is ProtectionMethod.interactive else None
     return {
         "dataset": dataset,
         "chosen": chosen,
         "summary": SUMMARY[answers.method],
-        "private": answers.method is not Method.cell_key,
+        "private": answers.method is not ProtectionMethod.cell_key,
         "promise": answers.promise,
-        "order": answers.universe.order,
+        "order": answers.allowed_tables.order,
         "forbidden": [
             " and ".join(variable_name(dataset, a, Names.labels) for a in together)
-            for together in answers.universe.forbidden
+            for together in answers.allowed_tables.forbidden
         ],
         "places": PLACES,
         "variables": [_variable(dataset, attribute, chosen) for attribute in answers.domain.attributes],
@@ -96,7 +96,7 @@ def build_page(dataset: Dataset, chosen: Choices) -> dict[str, Any]:
         "table_url": Choices().url(dataset.name),
         "build_url": Choices().build_url(dataset.name),
         "accuracy_url": Choices().accuracy_url(dataset.name),
-        "forecast": Forecast.of(dataset, chosen),
+        "forecast": TableForecast.of(dataset, chosen),
         # The same sentences for the script, which fills in the numbers.
         "words": {
             "accuracy": ACCURACY,

@@ -7,7 +7,7 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from tabulary.builder.api.asking import question_in_query, refuse_unknown
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import InvalidWorkload, listed
 from tabulary.workflows.answering.questions import Question
@@ -250,7 +250,7 @@ def from_form(domain: Domain, items: Items) -> Choices:
     levels = {name.removeprefix(_LEVEL): value for name, value in items if name.startswith(_LEVEL)}
     domain.margin(places)
     if wrong := [value for value in places.values() if value not in _PLACES]:
-        raise Problem(
+        raise HTTPProblem(
             422,
             "invalid-request",
             f"a variable stands in the rows, in the columns, in a filter or nowhere, not in {wrong[0][:80]!r}. "
@@ -311,7 +311,7 @@ def _one_of(kind: type[_Choice], name: str, values: list[str]) -> _Choice | None
     if not values:
         return None
     if len(values) > 1 or values[0] not in list(kind):
-        raise Problem(
+        raise HTTPProblem(
             422,
             "invalid-request",
             f"the query parameter {name!r} is one of {listed(kind)}. Nothing was counted.",

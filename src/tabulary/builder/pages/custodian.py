@@ -23,15 +23,15 @@ from tabulary.builder.pages import sessions
 from tabulary.builder.pages.custodian_data import LEDGER, AccountLine, LogLine, Timeline, TokenLine, use_lines
 from tabulary.builder.pages.rendering import Site
 from tabulary.builder.pages.sessions import SessionGate, SignedIn
-from tabulary.builder.pages.sign_in import Door, Fields
-from tabulary.builder.problems import Problem
+from tabulary.builder.pages.sign_in import Fields, SignInPages
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.service import Service
 from tabulary.builder.state import Actor, Token
 from tabulary.builder.state.tokens import LONGEST_LIFE
 from tabulary.builder.throttle import address_of
 from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account, Ledger
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 ROOT = "/custodian"
 ACCOUNTS, TOKENS, USAGE, LOG = (f"{ROOT}/{room}" for room in ("accounts", "tokens", "usage", "log"))
@@ -77,13 +77,13 @@ _NO_TOKEN = {"name": "", "role": "analyst", "account": "", "days": "365"}
 
 def add_custodian_pages(app: FastAPI, service: Service, site: Site) -> None:
     """Add the pages to sign in and those of the custodian, which the description of the API does not name."""
-    door = Door(site, SessionGate(service.state))
+    sign_in = SignInPages(site, SessionGate(service.state))
     desk = _Desk(service, site)
-    read, write = door.shows, door.does
+    read, write = sign_in.shows, sign_in.does
     for method, path, endpoint in (
-        ("GET", sessions.SIGN_IN, door.ask_to_sign_in),
-        ("POST", sessions.SIGN_IN, door.sign_in),
-        ("POST", sessions.SIGN_OUT, door.sign_out),
+        ("GET", sessions.SIGN_IN, sign_in.ask_to_sign_in),
+        ("POST", sessions.SIGN_IN, sign_in.sign_in),
+        ("POST", sessions.SIGN_OUT, sign_in.sign_out),
         ("GET", ROOT, read(desk.overview)),
         ("GET", ACCOUNTS, read(desk.accounts)),
         ("POST", ACCOUNTS, write(desk.open_account)),
@@ -113,7 +113,7 @@ class _Desk:
             {
                 "held": held_dataset(dataset),
                 "promise": dataset.answers.promise.statement,
-                "private": dataset.answers.method is not Method.cell_key,
+                "private": dataset.answers.method is not ProtectionMethod.cell_key,
                 "account": accounts.get(dataset.account or ""),
             }
             for dataset in self._service.datasets.values()
@@ -133,10 +133,12 @@ class _Desk:
         return self._accounts(who, opened=request.query_params.get("opened", ""))
 
     def open_account(self, request: Request, who: SignedIn, fields: Fields) -> Response:
-        """Open an account; where that cannot be, show the form again with what is wrong."""
+        """Open an account; if that is not possible, show the form again with what is wrong."""
         ledger = self._service.ledger
         if ledger is None:
-            raise Problem(404, "no-ledger", "Nothing costs privacy budget here, so there are no accounts.")
+            raise HTTPProblem(
+                404, "no-ledger", "Nothing costs privacy budget here, so there are no accounts."
+            )
         given = _given(fields, _NO_ACCOUNT)
         try:
             budget = {name: given[name] for name in ("rho", "epsilon", "delta") if given[name]}
@@ -147,7 +149,7 @@ class _Desk:
             open_account(self._service, ledger, _actor(request, who), asked)
         except ValidationError as wrong:
             return self._accounts(who, given, _complaints(wrong), 422)
-        except Problem as refusal:
+        except HTTPProblem as refusal:
             return self._accounts(who, given, {"": str(refusal.detail)}, refusal.status_code)
         return RedirectResponse(_url(ACCOUNTS, opened=asked.name), 303)
 
@@ -158,11 +160,11 @@ class _Desk:
         names = [] if ledger is None else [each.name for each in ledger.accounts()]
         wanted = request.query_params.get("account") or (names[0] if names else "")
         if wanted and wanted not in names:
-            raise Problem(404, "no-such-account", "There is no such account in the ledger.")
+            raise HTTPProblem(404, "no-such-account", "There is no such account in the ledger.")
         if ledger is not None and wanted:
             before = request.query_params.get("before")
             if before is not None and not _POSITION.fullmatch(before):
-                raise Problem(422, "invalid-request", "'before' is the number of an entry.")
+                raise HTTPProblem(422, "invalid-request", "'before' is the number of an entry.")
             account = ledger.account(wanted)
             timeline = Timeline.of(account, before=None if before is None else int(before), size=_PAGE)
         return self._page(
@@ -180,7 +182,7 @@ class _Desk:
         asked = request.query_params
         after = asked.get("after")
         if after is not None and not _TOKEN_ID.fullmatch(after):
-            raise Problem(422, "invalid-request", "'after' is the id of a token.")
+            raise HTTPProblem(422, "invalid-request", "'after' is the id of a token.")
         given = {**_NO_TOKEN, "account": asked.get("account", "")}
         gone = self._token(asked.get("revoked", ""))
         return self._tokens(
@@ -188,7 +190,7 @@ class _Desk:
         )
 
     def make_token(self, request: Request, who: SignedIn, fields: Fields) -> Response:
-        """Make a token and show its text, once; where that cannot be, show the form again with what is wrong."""
+        """Make a token and show its text, once; if that is not possible, show the form again with what is wrong."""
         given = _given(fields, _NO_TOKEN)
         try:
             asked = NewToken.model_validate({name: value or None for name, value in given.items()})
@@ -198,7 +200,7 @@ class _Desk:
         except InvalidArgument as refusal:
             said = str(refusal)
             return self._tokens(who, given, {"": said[:1].upper() + said[1:]}, 422)
-        except Problem as refusal:
+        except HTTPProblem as refusal:
             return self._tokens(who, given, {"": str(refusal.detail)}, refusal.status_code)
         return self._page(who, "custodian_made.html.j2", TOKENS, 201, made=made)
 
@@ -225,7 +227,7 @@ class _Desk:
         refuse_unknown(request.query_params.multi_items(), ("days",))
         shown = request.query_params.get("days", str(DAYS[1]))
         if shown not in map(str, DAYS):
-            raise Problem(422, "invalid-request", f"'days' is one of {', '.join(map(str, DAYS))}.")
+            raise HTTPProblem(422, "invalid-request", f"'days' is one of {', '.join(map(str, DAYS))}.")
         since = datetime.now(UTC).date() - timedelta(days=int(shown) - 1)
         uses = self._service.state.usage.by_day(since.isoformat())
         return self._page(
@@ -243,7 +245,7 @@ class _Desk:
         refuse_unknown(request.query_params.multi_items(), ("before",))
         before = request.query_params.get("before")
         if before is not None and not _POSITION.fullmatch(before):
-            raise Problem(422, "invalid-request", "'before' is the number of an entry.")
+            raise HTTPProblem(422, "invalid-request", "'before' is the number of an entry.")
         found = self._service.state.log.newest(None if before is None else int(before), _PAGE + 1)
         return self._page(
             who,
@@ -308,7 +310,7 @@ class _Desk:
     def _known_token(self, request: Request) -> Token:
         found = self._token(request.path_params["id"])
         if found is None:
-            raise Problem(404, "no-such-token", "There is no token with this id.")
+            raise HTTPProblem(404, "no-such-token", "There is no token with this id.")
         return found
 
     def _account_lines(self) -> list[AccountLine]:

@@ -32,7 +32,7 @@ from tabulary.infer.sums import SumLaw
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
 from tabulary.release.table import CONFIDENCE
-from tabulary.workflows.answering.answers import Answerer, Method
+from tabulary.workflows.answering.answers import Answerer, ProtectionMethod
 from tabulary.workflows.answering.questions import Question
 
 Published = ReleasedTable | CellKeyTable
@@ -45,7 +45,7 @@ def smaller_tables(answers: Answerer, choices: Choices) -> Smaller | None:
 
     They are made of what the table was made of: asking for them tells nothing new, and costs nothing.
     """
-    if answers.method is Method.interactive:
+    if answers.method is ProtectionMethod.interactive:
         return None
 
     def smaller(by: Margin) -> Published | None:

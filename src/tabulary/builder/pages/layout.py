@@ -371,7 +371,7 @@ def _notes(shown: Grid, choices: Choices, answer: Answer, unit: _Unit) -> Iterat
     if np.any(np.isnan(shown.values) & (shown.parts > 0)):
         yield f"{NO_NUMBER}: {'withheld' if keyed else 'no share can be told, for the whole may be nobody'}."
     if np.any(shown.parts == 0):
-        yield f"{IMPOSSIBLE}: a combination that cannot be, exactly zero."
+        yield f"{IMPOSSIBLE}: an impossible combination, exactly zero."
 
 
 def _other_side(choices: Choices) -> Sequence[str]:

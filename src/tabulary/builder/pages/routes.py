@@ -16,22 +16,22 @@ from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.formats import format_named
 from tabulary.builder.api.hypotheses import HypothesisQuestion
 from tabulary.builder.api.tables import table_response
-from tabulary.builder.pages.building import Forecast, build_page, dataset_line
+from tabulary.builder.pages.building import TableForecast, build_page, dataset_line
 from tabulary.builder.pages.choices import Choices, from_form, is_form
 from tabulary.builder.pages.rendering import MEDIA_TYPE, PAGE_POLICY, Site, html_response, static
 from tabulary.builder.pages.sessions import REFERRER_POLICY, SessionGate, SignedIn, form
 from tabulary.builder.pages.table_page import (
     NOT_TESTABLE,
-    Asker,
-    TestOutcome,
+    HypothesisOutcome,
+    Payer,
     ask_page,
     outcome_in_words,
     table_page,
     tested,
 )
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.service import Dataset
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 # Kept by a browser, and asked for again each time: it costs an answer without a body.
 _ASKED_AGAIN = "no-cache"
@@ -83,10 +83,10 @@ class _Pages:
         if len(items) != len(chosen.items()):
             # Fields that a form left as they are: the address that is passed on has none of them.
             return RedirectResponse(chosen.url(dataset.name), 303)
-        dataset.answers.universe.refuse(chosen.question(domain).margin(domain))
+        dataset.answers.allowed_tables.refuse(chosen.question(domain).margin(domain))
         # In the citation and in the call of the API; in the key too, so that nobody is shown another's.
         origin = str(request.base_url).rstrip("/")
-        if dataset.answers.method is Method.interactive:
+        if dataset.answers.method is ProtectionMethod.interactive:
             return await self._paid_table(request, dataset, chosen, origin)
         outcome = await self._outcome(request, dataset, chosen, None)
         page = PageQuestion(self._site, dataset, chosen, origin, outcome=outcome)
@@ -106,7 +106,7 @@ class _Pages:
         dataset, chosen, analyst = await self._asked_by_analyst(request)
         question = chosen.question(dataset.answers.domain)
         if dataset.answers.price(question.margin(dataset.answers.domain)) is not None:
-            raise Problem(
+            raise HTTPProblem(
                 403,
                 "not-paid",
                 "This table was not asked for yet, and looking spends nothing. Open its page first.",
@@ -117,25 +117,27 @@ class _Pages:
         """Return what an analyst asks for, who may; refuse anyone else, and what is not to be paid for."""
         dataset = self._answering.dataset(request.path_params["name"])
         domain = dataset.answers.domain
-        if dataset.answers.method is not Method.interactive:
-            raise Problem(403, "free", "Tables of this dataset cost nothing: load the page, or ask the API.")
+        if dataset.answers.method is not ProtectionMethod.interactive:
+            raise HTTPProblem(
+                403, "free", "Tables of this dataset cost nothing: load the page, or ask the API."
+            )
         who = await self._sessions.signed_in(request)
         if who is None or who.payer is None:
-            raise Problem(403, "forbidden", "Sign in with an analyst's token first. Nothing was spent.")
+            raise HTTPProblem(403, "forbidden", "Sign in with an analyst's token first. Nothing was spent.")
         chosen = Choices.of(domain, request.query_params.multi_items())
-        dataset.answers.universe.refuse(chosen.question(domain).margin(domain))
+        dataset.answers.allowed_tables.refuse(chosen.question(domain).margin(domain))
         return dataset, chosen, who
 
     async def _paid_table(self, request: Request, dataset: Dataset, chosen: Choices, origin: str) -> Response:
-        # Refuses a total that is public, which the rules of the universe do not know.
+        # Refuses a total that is public, which the rules of the allowed tables do not know.
         margin = chosen.question(dataset.answers.domain).margin(dataset.answers.domain)
         await self._answering.done(request, dataset.answers.plan_of, margin)
         who = await self._sessions.signed_in(request)
         asker = None
         if who is not None and (payer := who.payer) is not None:
             left = await self._answering.done(request, self._left, payer)
-            asker = Asker(payer, left, who.form_token)
-        forecast = await self._answering.done(request, Forecast.of, dataset, chosen)
+            asker = Payer(payer, left, who.form_token)
+        forecast = await self._answering.done(request, TableForecast.of, dataset, chosen)
         # With a form that is sent; without one nobody need know where a reader comes from.
         headers = None if asker is None else REFERRER_POLICY
         if asker is not None and forecast.free:
@@ -154,7 +156,7 @@ class _Pages:
 
     async def _outcome(
         self, request: Request, dataset: Dataset, chosen: Choices, payer: str | None
-    ) -> TestOutcome | None:
+    ) -> HypothesisOutcome | None:
         """Return what a test on the page found: the one that the API gives, made where it makes it."""
         test = tested(dataset, chosen, payer)
         if not isinstance(test, HypothesisQuestion):
@@ -162,7 +164,7 @@ class _Pages:
         try:
             body = await self._answering.body(request, test)
         except NOT_TESTABLE as refusal:
-            return TestOutcome.refused(refusal)
+            return HypothesisOutcome.refused(refusal)
         return outcome_in_words(dataset, chosen, json.loads(body.content))
 
     def _build(self, dataset: Dataset, chosen: Choices) -> bytes:
@@ -182,8 +184,8 @@ class PageQuestion:
     dataset: Dataset
     chosen: Choices
     origin: str
-    asker: Asker | None = None
-    outcome: TestOutcome | None = None
+    asker: Payer | None = None
+    outcome: HypothesisOutcome | None = None
 
     @property
     def key(self) -> Hashable:

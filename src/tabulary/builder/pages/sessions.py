@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tabulary.builder.counting import CALLER
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.security import Gate
 from tabulary.builder.state import Role, State, Token
 from tabulary.builder.throttle import address_of
@@ -106,16 +106,16 @@ async def form(request: Request, expected: str | None) -> dict[str, str]:
     _refuse_from_elsewhere(request)
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/x-www-form-urlencoded":
-        raise Problem(415, "unsupported-media-type", "Send the fields of the form as a form does.")
+        raise HTTPProblem(415, "unsupported-media-type", "Send the fields of the form as a form does.")
     try:
         fields = dict(
             parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         )
     except ValueError:
-        raise Problem(400, "bad-request", "The form cannot be read. Nothing was changed.") from None
+        raise HTTPProblem(400, "bad-request", "The form cannot be read. Nothing was changed.") from None
     shown = fields.pop(FORM_TOKEN, "")
     if expected is None or not hmac.compare_digest(shown.encode(errors="replace"), expected.encode()):
-        raise Problem(
+        raise HTTPProblem(
             403,
             "stale-form",
             "This form is not of your session: it was left open too long, or was sent from elsewhere. Nothing was "
@@ -197,7 +197,7 @@ def _refuse_from_elsewhere(request: Request) -> None:
     else:
         ours = origin is None or origin.partition("://")[2] == request.headers.get("host")
     if not ours:
-        raise Problem(
+        raise HTTPProblem(
             403,
             "form-from-elsewhere",
             "This form was not sent from a page of this service. Nothing was changed.",

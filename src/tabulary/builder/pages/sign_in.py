@@ -1,4 +1,4 @@
-"""The door of the pages that are not for everyone: signing in, signing out, and who is asked to."""
+"""Signing in and signing out, for the pages that are not for everyone."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -11,7 +11,7 @@ from tabulary.builder.api.asking import refuse_unknown
 from tabulary.builder.pages import sessions
 from tabulary.builder.pages.rendering import Site
 from tabulary.builder.pages.sessions import SessionGate, SignedIn
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.state.sessions import IDLE, LONGEST
 
 Fields = Mapping[str, str]
@@ -22,7 +22,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
-class Door:
+class SignInPages:
     """Lets the custodian in, and asks everyone else to sign in."""
 
     def __init__(self, site: Site, gate: SessionGate) -> None:
@@ -66,7 +66,7 @@ class Door:
             fields = await sessions.form(request, sessions.visitor_form_token(request))
             wanted = fields.get("to", "")
             token, name = await self._gate.sign_in(request, fields.get("token", ""))
-        except Problem as refusal:
+        except HTTPProblem as refusal:
             return self._form(request, wanted, None, refusal)
         response = RedirectResponse(sessions.place_after(wanted, token), 303)
         sessions.remember_session(response, request, name)
@@ -90,11 +90,11 @@ class Door:
         if who is None:
             return RedirectResponse(sessions.sign_in_url(wanted), 303)
         return self._form(
-            request, wanted, who, Problem(403, "forbidden", "These pages need a custodian's token.")
+            request, wanted, who, HTTPProblem(403, "forbidden", "These pages need a custodian's token.")
         )
 
     def _form(
-        self, request: Request, wanted: str, who: SignedIn | None, refusal: Problem | None = None
+        self, request: Request, wanted: str, who: SignedIn | None, refusal: HTTPProblem | None = None
     ) -> Response:
         """Return the form to sign in, with why somebody was refused, if they were."""
         form_token, visitor = sessions.welcome(request)

@@ -11,7 +11,7 @@ from tabulary.builder.api.answers import answer_to
 from tabulary.builder.api.formats import FORMATS, AnswerFormat
 from tabulary.builder.api.hypotheses import HypothesisQuestion
 from tabulary.builder.api.models import AskedTest
-from tabulary.builder.pages.building import Forecast, filter_name
+from tabulary.builder.pages.building import TableForecast, filter_name
 from tabulary.builder.pages.charts import bars_svg, heat_map_svg
 from tabulary.builder.pages.choices import Chart, Choices, Hypothesis, Levels, Names, Show
 from tabulary.builder.pages.grid import smaller_tables
@@ -28,7 +28,7 @@ from tabulary.builder.pages.words import (
 )
 from tabulary.builder.service import Dataset
 from tabulary.errors import InvalidNoise, InvalidTable, InvalidWorkload, TooManyCells
-from tabulary.workflows.answering.answers import Method
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 SHOWN = (
     (Show.counts, "Counts"),
@@ -49,7 +49,7 @@ NOT_TESTABLE = (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells)
 
 
 @dataclass(frozen=True)
-class TestOutcome:
+class HypothesisOutcome:
     """What a test on the page found: a sentence as the answer, what it rests on, and what was assumed."""
 
     answer: str
@@ -57,14 +57,14 @@ class TestOutcome:
     assumed: tuple[str, ...] = ()
 
     @classmethod
-    def refused(cls, refusal: Exception) -> "TestOutcome":
+    def refused(cls, refusal: Exception) -> "HypothesisOutcome":
         """Return why a test cannot be made. The table is shown all the same."""
         said = str(refusal)
         return cls(said[:1].upper() + said[1:])
 
 
 @dataclass(frozen=True)
-class Asker:
+class Payer:
     """An analyst who signed in: the account that pays, what it has left, and what their forms carry."""
 
     account: str
@@ -81,7 +81,7 @@ def heading(dataset: Dataset, chosen: Choices) -> str:
 
 
 def ask_page(
-    dataset: Dataset, chosen: Choices, forecast: Forecast, origin: str, asker: Asker | None
+    dataset: Dataset, chosen: Choices, forecast: TableForecast, origin: str, asker: Payer | None
 ) -> dict[str, Any]:
     """Return what a page says of a table that has to be paid for: how accurate it would be, and how to ask.
 
@@ -100,8 +100,8 @@ def table_page(
     dataset: Dataset,
     chosen: Choices,
     origin: str,
-    asker: Asker | None = None,
-    outcome: TestOutcome | None = None,
+    asker: Payer | None = None,
+    outcome: HypothesisOutcome | None = None,
 ) -> dict[str, Any]:
     """Return what the page of a table is filled with; may count, may debit, may take seconds.
 
@@ -143,14 +143,14 @@ def _drawn(chart: Chart, view: TableView) -> Markup:
             return Markup()
 
 
-def _around(dataset: Dataset, chosen: Choices, origin: str, asker: Asker | None) -> dict[str, Any]:
+def _around(dataset: Dataset, chosen: Choices, origin: str, asker: Payer | None) -> dict[str, Any]:
     """Return what is shown around a table, whether it is there or has still to be paid for."""
     title = heading(dataset, chosen)
     name, method = dataset.name, dataset.answers.method
     return {
         "dataset": dataset,
         "heading": title,
-        "private": method is not Method.cell_key,
+        "private": method is not ProtectionMethod.cell_key,
         "summary": SUMMARY[method],
         "chosen": chosen,
         "asker": asker,
@@ -229,7 +229,7 @@ def _curl(dataset: Dataset, chosen: Choices, origin: str) -> str:
 def _python(dataset: Dataset, chosen: Choices, origin: str) -> str:
     """Return the call in Python that gives the same table."""
     token = ", token=TOKEN" if _needs_token(dataset) else ""
-    call = "table" if dataset.answers.method is not Method.cell_key else "perturbed_table"
+    call = "table" if dataset.answers.method is not ProtectionMethod.cell_key else "perturbed_table"
     keep = {attribute: list(levels) for attribute, levels in chosen.keep}
     given = [repr(dataset.name), repr(list(chosen.by))]
     given += [f"where={dict(chosen.where)!r}"] if chosen.where else []
@@ -239,7 +239,7 @@ def _python(dataset: Dataset, chosen: Choices, origin: str) -> str:
 
 
 def _needs_token(dataset: Dataset) -> bool:
-    return dataset.answers.method is Method.interactive
+    return dataset.answers.method is ProtectionMethod.interactive
 
 
 def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[dict[str, object]]:
@@ -259,21 +259,23 @@ def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[
     ]
 
 
-def tested(dataset: Dataset, chosen: Choices, payer: str | None) -> HypothesisQuestion | TestOutcome | None:
+def tested(
+    dataset: Dataset, chosen: Choices, payer: str | None
+) -> HypothesisQuestion | HypothesisOutcome | None:
     """Return the test that was chosen: None if none was, and the reason if it cannot be made."""
     if chosen.test is None:
         return None
     if chosen.test is Hypothesis.difference and chosen.first == chosen.second:
-        return TestOutcome("Choose two cells that are not the same.")
+        return HypothesisOutcome("Choose two cells that are not the same.")
     cells = [dict(chosen.first), dict(chosen.second)] if chosen.test is Hypothesis.difference else None
     body = AskedTest(test=chosen.test.value, by=list(chosen.by), where=dict(chosen.where), cells=cells)
     try:
         return HypothesisQuestion.of(dataset, body, payer)
     except NOT_TESTABLE as refusal:
-        return TestOutcome.refused(refusal)
+        return HypothesisOutcome.refused(refusal)
 
 
-def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]) -> TestOutcome:
+def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]) -> HypothesisOutcome:
     """Return what the API says of a test, in sentences."""
     if chosen.test is Hypothesis.difference:
         named = [_quoted(dataset, cell, chosen.names) for cell in (chosen.first, chosen.second)]
@@ -282,7 +284,9 @@ def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]
         answer, basis = independence_sentences(
             found, *(variable_name(dataset, a, chosen.names) for a in chosen.by)
         )
-    return TestOutcome(answer, basis, tuple(f"{each[:1].upper()}{each[1:]}." for each in found["assumed"]))
+    return HypothesisOutcome(
+        answer, basis, tuple(f"{each[:1].upper()}{each[1:]}." for each in found["assumed"])
+    )
 
 
 def _quoted(dataset: Dataset, cell: Levels, names: Names) -> str:

@@ -7,16 +7,20 @@ from tabulary.builder.pages.choices import Levels, Names
 from tabulary.builder.service import Dataset
 from tabulary.core.privacy import privacy_from_description
 from tabulary.planning import show_width
-from tabulary.release.figure import show_count
-from tabulary.workflows.answering.answers import Method
+from tabulary.release.svg import show_count
+from tabulary.workflows.answering.answers import ProtectionMethod
 
 SUMMARY = {
-    Method.fixed: "Differentially private. Noise was added once, for all tables together: ask as much as you like, the "
-    "same question has the same answer.",
-    Method.interactive: "Differentially private. Every new question is paid for from a privacy budget, so asking takes "
-    "a token.",
-    Method.cell_key: "Not differentially private. Counts are perturbed by cell keys, which limits some attacks and not "
-    "others.",
+    ProtectionMethod.fixed: (
+        "Differentially private. Noise was added once, for all tables together. You can ask as often as you like: the "
+        "same question always has the same answer."
+    ),
+    ProtectionMethod.interactive: (
+        "Differentially private. Every new question is paid for from a privacy budget. To ask, you need a token."
+    ),
+    ProtectionMethod.cell_key: (
+        "Not differentially private. Counts are perturbed by cell keys. This prevents some attacks, but not all."
+    ),
 }
 """How a dataset is protected, in one sentence or two."""
 
@@ -58,13 +62,13 @@ def accuracy_sentence(half_width: float | None) -> str:
     return ACCURACY.format(show_width(half_width))
 
 
-def price_sentence(price: Mapping[str, str] | None, method: Method) -> str:
+def price_sentence(price: Mapping[str, str] | None, method: ProtectionMethod) -> str:
     """Return what a question costs; nothing where no question ever does.
 
-    >>> price_sentence({"kind": "zcdp", "rho": "1/16"}, Method.interactive)
+    >>> price_sentence({"kind": "zcdp", "rho": "1/16"}, ProtectionMethod.interactive)
     'Asking costs ρ = 0.0625, once: asked again, by anyone, it is free.'
     """
-    if method is not Method.interactive:
+    if method is not ProtectionMethod.interactive:
         return ""
     if price is None:
         return FREE

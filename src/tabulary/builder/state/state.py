@@ -42,7 +42,7 @@ class State:
     """
 
     def __init__(self, database: Database, clock: Clock, log_file: Path | None = None) -> None:
-        self._database = database
+        self.database = database
         self.log = Log(database, clock, None if log_file is None else LogFile(log_file))
         self.tokens = Tokens(database, clock, self.log)
         self.sessions = Sessions(database, clock, self.log)
@@ -73,12 +73,12 @@ class State:
         return cls(database, clock, log_file)
 
     def remember(self, name: str, value: str) -> None:
-        """Keep a fact for good; refuse a value other than the one that was kept first.
+        """Keep a fact for ever; refuse a value other than the one that was kept first.
 
         So that a lost ledger, another key or noise that is drawn otherwise is found when the service starts, before it
         gives a second answer to an old question. Of many processes that say it at once, the first is heard.
         """
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             # Both databases take it: the row is written unless one of that name is there.
             connection.execute(
                 text("INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"),
@@ -87,21 +87,21 @@ class State:
             kept = connection.execute(_fact(name)).scalar_one()
         if kept != value:
             raise ServiceError(
-                f"{self._database.name} remembers {name} {kept!r}, but it is now {value!r}. Nothing was measured, "
+                f"{self.database.name} remembers {name} {kept!r}, but it is now {value!r}. Nothing was measured, "
                 "nothing was spent. Put back what was there when the service was set up, or set up a new service, "
                 "whose answers have to be paid for anew."
             )
 
     def recall(self, name: str) -> str | None:
         """Return the fact of that name, or None where none was kept."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             found: str | None = connection.execute(_fact(name)).scalar()
         return found
 
     def close(self) -> None:
         """Write what was counted, and close every connection. A second call does nothing."""
         self.counter.close()
-        self._database.close()
+        self.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +112,7 @@ class State:
         self.close()
 
     def __repr__(self) -> str:
-        return f"State({self._database.name!r})"
+        return f"State({self.database.name!r})"
 
 
 def _fact(name: str) -> Select[str]:

@@ -33,19 +33,19 @@ class CompiledEngine:
         self.weights = weights
         recodings = resolve_all(domain, codings)
         self.drops = dropping(codings)
-        self._store = encode(reader, domain, recodings, weights, memory_bytes=memory_bytes)
+        self.store = encode(reader, domain, recodings, weights, memory_bytes=memory_bytes)
 
     def count(self, margins: Sequence[Margin], *, progress: Progress | None = None) -> Counts:
         """Return the exact counts of each margin, or the exact sums of the weights; see `Engine.count`."""
         # Loading the compiler takes longer than starting Python, and planning never counts.
         from tabulary.confidential.counting import count
 
-        return count(self._store, self.domain, margins, progress=progress)
+        return count(self.store, self.domain, margins, progress=progress)
 
     def fingerprint(self, key: bytes) -> str:
         """Return 32 digits that identify these records under a secret key (`confidential.fingerprint`)."""
-        return fingerprint(self._store, self.domain, self.weights, key)
+        return fingerprint(self.store, self.domain, self.weights, key)
 
     def close(self) -> None:
         """Forget the records, in memory and on disk."""
-        self._store.close()
+        self.store.close()

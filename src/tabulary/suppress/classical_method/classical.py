@@ -25,7 +25,7 @@ EXACT_CELLS = 10_000
 """The largest two-way table that "auto" looks for the cheapest pattern of."""
 
 EXACT_SECONDS = 60.0
-"""How long "auto" looks for it, unless told otherwise."""
+"""The default time limit of "auto"."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

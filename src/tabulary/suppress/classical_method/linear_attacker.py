@@ -118,6 +118,6 @@ def deviations(problem: SuppressionProblem, pattern: Mask) -> tuple[Floats, Floa
 
 
 def _snapped(deviation: float, slack: float) -> float:
-    """Return the whole number that a deviation cannot be told from, or itself."""
+    """Return the whole number that a deviation cannot be distinguished from, or itself."""
     near = float(np.round(deviation))
     return near if np.isfinite(near) and abs(deviation - near) <= slack else deviation

@@ -78,7 +78,7 @@ def table_csv_bytes(table: SuppressedTable, probability: NDArray[np.float64] | N
 
 
 def check_names(domain: Domain) -> None:
-    """Refuse attributes and levels that could not be told from the columns and the sums of a table's file."""
+    """Refuse attributes and levels that could not be distinguished from the columns and the sums of a table's file."""
     taken = [name for name in _VALUES if name in domain.attributes]
     if taken:
         raise InvalidTable(

@@ -62,7 +62,7 @@ def classical_promise() -> Promise:
         protected="Sensitive cells are protected, not the people in them.",
         conditions=(
             "The reader uses the published cells and sums of this table and nothing else.",
-            "The reader does not reckon with how the cells were chosen. Who does may tell the sensitive ones.",
+            "The reader does not consider how the cells were chosen. Who does may tell the sensitive ones.",
         ),
         not_promised=(
             "Any bound on what is learned about a person. `tabulary attack` shows what follows.",

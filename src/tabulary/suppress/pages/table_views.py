@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from tabulary.core.domain import Margin
 from tabulary.core.suppressed_table import MARK, SuppressedTable
-from tabulary.release.figure import show_count
 from tabulary.release.pages import label_spans
+from tabulary.release.svg import show_count
 from tabulary.suppress.pages.table_layout import TOTAL, LayoutEntry, TableLayout
 
 MOST_LINES = 200

@@ -13,7 +13,7 @@ from tabulary.errors import InvalidColumn, InvalidTable, UnknownLevel
 
 
 class PersonFrame:
-    """A frame of pandas or polars or an Arrow table, one row a person. Confidential; it prints nothing of them.
+    """A frame of pandas or polars or an Arrow table, one row per person. Confidential; it prints nothing of them.
 
     >>> persons = PersonFrame(pa.table({"eye": ["blue", "brown", "blue"], "gene": [True, False, True]}))
     >>> persons
@@ -54,7 +54,7 @@ class PersonFrame:
     def truths(self, private: Any) -> NDArray[np.int64]:
         """Return 1 for each person who has the private attribute and 0 for the others.
 
-        `private` is a column's name, or one value a person.
+        `private` is a column's name, or one value per person.
         """
         called = f"column {private!r}" if isinstance(private, str) else "the private attribute"
         values = np.asarray(self._of_each(private, called), dtype=object)

@@ -224,11 +224,11 @@ def simulatable(
 
     Args:
         people: how many people stand in each cell, public: a `Table`, an array, an array with an axis of kinds, a
-            `People`, or a frame (pandas, polars, Arrow) with one person a row. Arrays without labels, neither in
+            `People`, or a frame (pandas, polars, Arrow) with one person per row. Arrays without labels, neither in
             `counts` nor in `domain`, have levels "1", "2", ...; an axis more than `counts`, or than `attributes`, is
             that of kinds.
         counts: how many of them have the private attribute, by cell or by cell and kind. Confidential. With a frame,
-            the name of a true-or-false column, or one value a person.
+            the name of a true-or-false column, or one value per person.
         probability: the prior of having it: one number; one for each cell, in an array or in a `Table` on some of the
             attributes; one for each kind; one for each person, in an array or a named column of the frame. It must
             come from elsewhere: one that was fitted to these counts would make the decisions depend on them.

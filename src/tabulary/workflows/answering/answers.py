@@ -8,12 +8,12 @@ from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.privacy import Privacy
 from tabulary.planning import ExpectedError, Plan
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
 from tabulary.release.promise import Promise
 
 
-class Method(StrEnum):
+class ProtectionMethod(StrEnum):
     """How a dataset is protected."""
 
     fixed = "fixed"
@@ -38,12 +38,12 @@ class Answer:
 class Answerer(Protocol):
     """A dataset that answers questions, protected in one way. Safe to use from several threads.
 
-    Whether a table is refused, and with what words, depends on the universe, the budget and the asker's account: all
-    public.
+    Whether a table is refused, and with what words, depends on which tables are allowed, the budget and the asker's
+    account: all public.
     """
 
     @property
-    def method(self) -> Method:
+    def method(self) -> ProtectionMethod:
         """How the dataset is protected."""
         ...
 
@@ -53,7 +53,7 @@ class Answerer(Protocol):
         ...
 
     @property
-    def universe(self) -> Universe:
+    def allowed_tables(self) -> AllowedTables:
         """Which tables may be asked for."""
         ...
 

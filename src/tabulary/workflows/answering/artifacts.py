@@ -1,11 +1,11 @@
-"""What a table builder keeps so that every start and every worker serve the same: its plans and its releases.
+"""The artifacts of a table builder: plans and releases, kept so that every start and every worker serve the same.
 
 All of it is public, and none of it is needed: it is made again, the same, where it is missing. A plan is kept because
 another version of the software might plan otherwise, a reconstruction because it takes seconds or minutes.
 
-Nobody has to trust the folder. Each thing carries a seal, HMAC-SHA-256 under a key that is derived from the custodian's
-secret for this alone, over what it is, whose it is and all its bytes. What was changed, moved or put there by somebody
-without the key is found before it is read, named in a warning, and made anew.
+Nobody has to trust the folder. Each artifact carries a seal, HMAC-SHA-256 under a key that is derived from the
+custodian's secret for this alone, over what it is, whose it is and all its bytes. What was changed, moved or put there
+by somebody without the key is found before it is read, named in a warning, and made anew.
 """
 
 import hashlib
@@ -37,21 +37,21 @@ _PLAN, _RELEASE, _SEAL = "plan.json", "release", "seal"
 # What is damaged again as soon as it was made is the fault of the disk, or of somebody who is still at it.
 _TRIES = 3
 
-_Kept = TypeVar("_Kept")
+_Content = TypeVar("_Content")
 
 
 class _Unsound(Exception):
-    """What is wrong with a kept thing, as a sentence that lacks its subject."""
+    """What is wrong with an artifact, as the end of a sentence."""
 
 
 @dataclass(frozen=True)
-class _Kind(Generic[_Kept]):
-    """One kind of kept thing: which file vouches for all of it, how it is written, and how it is read from there."""
+class _Kind(Generic[_Content]):
+    """One kind of artifact: which file vouches for all of it, how it is written, and how it is read from there."""
 
     name: str
     vouching: str
-    write: Callable[[StagedFolder, _Kept], object]
-    read: Callable[[Path, bytes], _Kept]
+    write: Callable[[StagedFolder, _Content], object]
+    read: Callable[[Path, bytes], _Content]
 
 
 _PLANS = _Kind[Plan](
@@ -76,11 +76,11 @@ _RELEASES = _Kind[Release](
 
 
 @dataclass(frozen=True)
-class Kept:
+class Artifacts:
     """What is kept for one edition of a dataset, `purpose` being the words of the ledger entry that pays for it.
 
     `key` is that of the seals (`seal_key`). Without a folder nothing is kept. Of many processes that keep the same
-    thing at once, the first keeps its own, and the others serve that.
+    artifact at once, the first keeps its own, and the others serve that.
     """
 
     folder: Path | None
@@ -95,7 +95,7 @@ class Kept:
         """
         if self.folder is None:
             return make()
-        return self._thing(_PLANS, declared, self.folder, make, 0)
+        return self._artifact(_PLANS, declared, self.folder, make, 0)
 
     def release(self, plan: Plan, make: Callable[[], Release]) -> Release:
         """Return the release of a plan that is kept; `make` and keep it if there is none.
@@ -106,17 +106,17 @@ class Kept:
         if self.folder is None:
             with tempfile.TemporaryDirectory(prefix="tabulary-") as passing:
                 return replace(self, folder=Path(passing)).release(plan, make)
-        return self._thing(_RELEASES, plan.digest(), self.folder, make, expected_bytes(plan))
+        return self._artifact(_RELEASES, plan.digest(), self.folder, make, expected_bytes(plan))
 
-    def _thing(
-        self, kind: _Kind[_Kept], of: str, folder: Path, make: Callable[[], _Kept], room: int
-    ) -> _Kept:
-        thing = _Thing(kind, folder, self.key, (kind.name, self.purpose, of))
+    def _artifact(
+        self, kind: _Kind[_Content], of: str, folder: Path, make: Callable[[], _Content], room: int
+    ) -> _Content:
+        artifact = _Artifact(kind, folder, self.key, (kind.name, self.purpose, of))
         for _ in range(_TRIES):
             problem = ""
             try:
-                if os.path.lexists(thing.place):
-                    return thing.read()
+                if os.path.lexists(artifact.place):
+                    return artifact.read()
             except _Unsound as found:
                 problem = str(found)
             try:
@@ -125,34 +125,34 @@ class Kept:
                 if not problem:
                     raise
                 raise ServiceError(
-                    f"what is kept at {str(thing.place)!r} {problem}, and it cannot be made anew: {refusal}"
+                    f"the artifact {str(artifact.place)!r} {problem}, and it cannot be made again: {refusal}"
                 ) from None
-            if problem and thing.set_aside():
+            if problem and artifact.set_aside():
                 self.warn(
-                    f"What was kept at {str(thing.place)!r} {problem}. Nothing was served from it. It was made anew; "
-                    "that costs nothing."
+                    f"The artifact {str(artifact.place)!r} {problem}. Nothing was served from it. It was made "
+                    "again, which costs nothing."
                 )
-            thing.keep(made, room)
+            artifact.keep(made, room)
         raise ServiceError(
-            f"what is kept at {str(thing.place)!r} was made anew and is damaged again. Nothing was served from it. See "
-            "to the disk, and to who may write to that folder; then start again."
+            f"the artifact {str(artifact.place)!r} was made again and is damaged again. Nothing was served from it. "
+            "Check the disk, and who may write to that folder; then start again."
         )
 
 
 def seal_key(secret: bytes) -> bytes:
-    """Return the key under which kept things are named and sealed."""
+    """Return the key under which artifacts are named and sealed."""
     return derived_key(secret, "kept")
 
 
-class _Thing(Generic[_Kept]):
-    """One kept thing: a folder with its content and its seal, named and sealed for one context."""
+class _Artifact(Generic[_Content]):
+    """One artifact: a folder with its content and its seal, named and sealed for one context."""
 
-    def __init__(self, kind: _Kind[_Kept], folder: Path, key: bytes, context: tuple[str, ...]) -> None:
+    def __init__(self, kind: _Kind[_Content], folder: Path, key: bytes, context: tuple[str, ...]) -> None:
         self._kind, self._folder, self._key, self._context = kind, folder, key, context
         self.place = folder / f"{kind.name}-{derived_key(key, 'name', *context).hex()[:16]}"
 
-    def read(self) -> _Kept:
-        """Return what is kept; raise _Unsound unless it carries the seal of this very thing and is whole."""
+    def read(self) -> _Content:
+        """Return what is kept; raise _Unsound unless it carries the seal of this very artifact and is whole."""
         seal, vouched = self._file(_SEAL), self._file(self._kind.vouching)
         if seal is None:
             raise _Unsound("has no seal")
@@ -165,7 +165,7 @@ class _Thing(Generic[_Kept]):
         except (ValueError, PublicError):
             raise _Unsound("is damaged: its files are not those that were sealed") from None
 
-    def keep(self, made: _Kept, room: int) -> None:
+    def keep(self, made: _Content, room: int) -> None:
         """Write it with its seal, whole or not at all; leave what another process has kept since."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with suppress(ReleaseExists), staged_folder(self.place, expected_bytes=room) as staged:
@@ -187,7 +187,7 @@ class _Thing(Generic[_Kept]):
                     return False
                 except OSError as problem:
                     raise ServiceError(
-                        f"what is kept at {str(self.place)!r} is damaged and cannot be removed: {problem.strerror}. "
+                        f"the artifact {str(self.place)!r} is damaged and cannot be removed: {problem.strerror}. "
                         "Nothing was served from it. Remove it, and start again."
                     ) from None
         if aside.is_dir() and not aside.is_symlink():
@@ -207,7 +207,7 @@ class _Thing(Generic[_Kept]):
             return None
         except OSError as problem:
             raise ServiceError(
-                f"what is kept at {str(self.place)!r} cannot be read: {problem.strerror}. Nothing was served from it. "
+                f"the artifact {str(self.place)!r} cannot be read: {problem.strerror}. Nothing was served from it. "
                 "Give the service the right to read and to write there."
             ) from None
 

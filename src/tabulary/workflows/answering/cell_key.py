@@ -16,9 +16,9 @@ from tabulary.core.cache import ArrayCache, Cache
 from tabulary.core.domain import Domain, Margin, check_same_domain
 from tabulary.errors import InvalidArgument
 from tabulary.noise.keyed import derived_key
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release.promise import Promise
-from tabulary.workflows.answering.answers import Answer, Method
+from tabulary.workflows.answering.answers import Answer, ProtectionMethod
 
 
 class CellKeyAnswers:
@@ -34,19 +34,19 @@ class CellKeyAnswers:
     >>> people = pa.table({"sex": ["F", "M", "F"], "record_key": [1, 0, 2]})
     >>> records = KeyedRecords.from_frame(people, domain, keys=RecordKeys(modulus=4))
     >>> ptable = PTable.from_array([[1, 0, 0, -1], [1, 0, 0, -1]], above="last")
-    >>> answers = CellKeyAnswers.open(records, Universe(domain, order=1), ptable, dataset="people", version="1")
+    >>> answers = CellKeyAnswers.open(records, AllowedTables(domain, order=1), ptable, dataset="people", version="1")
     >>> answers.answer(("sex",)).table.counts.tolist()
     [1, 2]
     >>> print(answers.promise.statement[:46])
     This table is NOT differentially private. Its
     """
 
-    method = Method.cell_key
+    method = ProtectionMethod.cell_key
 
     def __init__(
         self,
         records: KeyedRecords,
-        universe: Universe,
+        allowed: AllowedTables,
         ptable: PTable,
         *,
         version: str,
@@ -56,7 +56,7 @@ class CellKeyAnswers:
         cache: Cache,
     ) -> None:
         self._records = records
-        self._universe = universe
+        self._allowed_tables = allowed
         self._ptable = ptable
         self._described = ptable.describe()
         self._version = version
@@ -70,7 +70,7 @@ class CellKeyAnswers:
     def open(
         cls,
         records: KeyedRecords,
-        universe: Universe,
+        allowed: AllowedTables,
         ptable: PTable,
         *,
         dataset: str,
@@ -80,7 +80,7 @@ class CellKeyAnswers:
         sparsity: Sparsity | None = None,
         cache: Cache | None = None,
     ) -> "CellKeyAnswers":
-        """Return the dataset, ready to answer; refuse what could not answer every table of its universe.
+        """Return the dataset, ready to answer; refuse what could not answer every allowed table.
 
         `secret`, the custodian's key, is needed where the ptable perturbs zeros. The keys of empty cells come from it
         and from the dataset's name but not from its version: a cell whose people stay the same keeps its perturbation
@@ -90,7 +90,7 @@ class CellKeyAnswers:
         """
         check_same_domain(
             records.domain,
-            universe.domain,
+            allowed.domain,
             things="the records and the allowed tables",
             state="Nothing was counted.",
         )
@@ -104,7 +104,7 @@ class CellKeyAnswers:
             zeros = derived_key(secret, "keys of empty cells", dataset)
         made = cls(
             records,
-            universe,
+            allowed,
             ptable,
             version=version,
             zeros=zeros,
@@ -118,12 +118,12 @@ class CellKeyAnswers:
     @property
     def domain(self) -> Domain:
         """The attributes and their levels."""
-        return self._universe.domain
+        return self._allowed_tables.domain
 
     @property
-    def universe(self) -> Universe:
+    def allowed_tables(self) -> AllowedTables:
         """Which tables may be asked for."""
-        return self._universe
+        return self._allowed_tables
 
     @property
     def version(self) -> str:
@@ -167,13 +167,13 @@ class CellKeyAnswers:
 
     def _allowed(self, margin: Margin) -> Margin:
         named = self.domain.margin(margin)
-        self._universe.refuse(named)
+        self._allowed_tables.refuse(named)
         return named
 
     def _perturb(self, margin: Margin) -> NDArray[np.int64]:
         # What the custodian could keep beside it, with exact counts in it, is dropped here.
         published, _ = perturb(
-            self._records, margin, self._ptable, secret=self._zeros, max_cells=self._universe.max_cells
+            self._records, margin, self._ptable, secret=self._zeros, max_cells=self._allowed_tables.max_cells
         )
         return published.counts.data
 

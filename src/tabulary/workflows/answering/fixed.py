@@ -1,6 +1,6 @@
-r"""Answers from one measurement that was paid for once: any table of the universe, any number of times, by anyone.
+r"""Answers from one measurement that was paid for once: any allowed table, any number of times, by anyone.
 
-What is measured: the parts of one plan for all tables of the universe, each with noise that is a function of the
+What is measured: the parts of one plan for all allowed tables, each with noise that is a function of the
 custodian's key, drawn when it is first needed (`mechanisms.on_demand` has the sensitivity and the privacy). Whatever is
 asked, and however often, is post-processing of that one measurement: nobody has to be watched.
 
@@ -8,7 +8,7 @@ The same question has the same answer. With the mechanism `residual`, the usual 
 noisy residuals, so that all tables agree on what they share, and the difference of two answers is what a third one
 says, noise and all.
 
-Where the universe is small, all parts are measured at once and made into non-negative tables that agree (`reconstruct`
+Where few tables are allowed, all parts are measured at once and made into non-negative tables that agree (`reconstruct`
 "shrink"): biased, with simulated errors. The linear estimates, which tests need, come from the same parts.
 """
 
@@ -38,36 +38,36 @@ from tabulary.mechanisms.on_demand import MeasuredOnDemand, check_measurable
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import MECHANISMS, ExpectedError, Plan, plan
 from tabulary.planning.accuracy import expected_error, normal_quantile
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.planning.planners import RESIDUAL
 from tabulary.reconstruct import reconstruct as reconstructed
 from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.release import Release, ReleasedTable
 from tabulary.release.promise import Promise
-from tabulary.workflows.answering.answers import Answer, Method
-from tabulary.workflows.answering.artifacts import Kept, Warn, seal_key
+from tabulary.workflows.answering.answers import Answer, ProtectionMethod
+from tabulary.workflows.answering.artifacts import Artifacts, Warn, seal_key
 from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
 
 MOST_RECONSTRUCTED = 50_000
-"""The most cells, over all tables of the universe, that are reconstructed unless the custodian asks for it."""
+"""The most cells, over all allowed tables, that are reconstructed unless the custodian asks for it."""
 
 RECONSTRUCTIONS = ("none", "shrink")
 
 USUAL = RESIDUAL.name
-"""The mechanism that measures a universe unless the custodian names another."""
+"""The mechanism that measures the allowed tables unless the custodian names another."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class FixedAnswers:
-    """A dataset whose universe of tables was measured once, with noise from a secret key. Made by `open`.
+    """A dataset whose allowed tables were measured once, with noise from a secret key. Made by `open`.
 
     `tables` are the linear estimates and `release` the reconstructed tables, None where the linear ones are served.
     Safe to use from several threads.
     """
 
-    universe: Universe
+    allowed_tables: AllowedTables
     version: str
     plan: Plan
     tables: TablesOnDemand
@@ -80,7 +80,7 @@ class FixedAnswers:
     def open(
         cls,
         records: Records,
-        universe: Universe,
+        allowed: AllowedTables,
         *,
         privacy: Privacy,
         neighbours: Relation | Neighbours,
@@ -91,7 +91,7 @@ class FixedAnswers:
         mechanism: str = USUAL,
         reconstruct: str = "auto",
         about: int | None = None,
-        kept: Path | None = None,
+        artifacts: Path | None = None,
         cache: Cache | None = None,
         warn: Warn = _log.warning,
         progress: Progress | None = None,
@@ -105,39 +105,39 @@ class FixedAnswers:
 
         Args:
             records: the records; they are closed with the answers.
-            universe: the tables that may be asked for.
+            allowed: the tables that may be asked for.
             privacy: what all of them cost together.
             neighbours: what one person can change.
             account: the ledger account that pays.
             secret: the custodian's key.
             dataset: its name, one word.
             version: its version, one word; changed records need a new one.
-            mechanism: what measures the universe.
+            mechanism: the name of the mechanism that measures the tables.
             reconstruct: "none" for the linear estimates, "shrink" for non-negative tables that agree, "auto" for
                 "shrink" if the mechanism allows it and all tables together have at most 50,000 cells.
-            about: about how many records there are, if that is public: what "shrink" reckons with.
-            kept: a folder for the plan and the reconstructed tables, which other workers and later starts load. What
-                is found changed or damaged there is made anew.
+            about: the approximate number of records, if that is public: "shrink" assumes it.
+            artifacts: a folder for the plan and the reconstructed tables, which other workers and later starts load. An
+                artifact that was changed or damaged is made again.
             cache: keeps exact counts, noisy values and estimates, each in a section of its own, below one limit.
-            warn: called with a sentence about what was.
+            warn: called with a sentence about such an artifact.
             progress: called with (what, done, total); a total of zero is unknown.
         """
         check_same_domain(
             records.domain,
-            universe.domain,
+            allowed.domain,
             things="the records and the allowed tables",
             state="Nothing was measured.",
         )
         tell = progress or _say_nothing
-        way = _way(universe, mechanism, reconstruct)
+        way = _way(allowed, mechanism, reconstruct)
         tell("reading", 0, 0)
         edition = Edition(dataset, version, records.fingerprint(records_key(secret)), key_fingerprint(secret))
         entries = account.entries()
         edition.refuse_changed_records(entries)
         tell("planning", 0, 0)
         relation = counted_neighbours(_relation(neighbours), records.drops)
-        declared = _Declared(universe, privacy, relation, mechanism, way, about)
-        store = Kept(kept, seal_key(secret), edition.purpose, warn)
+        declared = _Declared(allowed, privacy, relation, mechanism, way, about)
+        store = Artifacts(artifacts, seal_key(secret), edition.purpose, warn)
 
         def plan_anew() -> Plan:
             anew = declared.plan()
@@ -167,17 +167,17 @@ class FixedAnswers:
 
         release = None if way == "none" else store.release(planned, made)
         tables = TablesOnDemand(planned, measured.values, cache=shared)
-        return cls(universe, version, planned, tables, release, records, tallies, measured)
+        return cls(allowed, version, planned, tables, release, records, tallies, measured)
 
     @property
-    def method(self) -> Method:
+    def method(self) -> ProtectionMethod:
         """How the dataset is protected."""
-        return Method.fixed
+        return ProtectionMethod.fixed
 
     @property
     def domain(self) -> Domain:
         """The attributes and their levels."""
-        return self.universe.domain
+        return self.allowed_tables.domain
 
     @cached_property
     def promise(self) -> Promise:
@@ -185,7 +185,7 @@ class FixedAnswers:
         return keyed_promise(self.plan.privacy, self.plan.neighbours)
 
     def plan_of(self, margin: Margin) -> Plan:
-        """Return the plan of the whole universe, on which every answer rests."""
+        """Return the plan of all allowed tables, on which every answer rests."""
         self._allowed(margin)
         return self.plan
 
@@ -198,7 +198,7 @@ class FixedAnswers:
         return replace(row, half_width=normal_quantile(confidence) * row.standard_error)
 
     def price(self, margin: Margin) -> None:
-        """Return None: every table of the universe is paid for."""
+        """Return None: every allowed table is paid for."""
         self._allowed(margin)
 
     def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
@@ -223,11 +223,11 @@ class FixedAnswers:
         self._records.close()
 
     def __repr__(self) -> str:
-        return f"<FixedAnswers of {len(self.universe.margins):,} tables at {self.plan.privacy}>"
+        return f"<FixedAnswers of {len(self.allowed_tables.margins):,} tables at {self.plan.privacy}>"
 
     def _allowed(self, margin: Margin) -> Margin:
         named = self.domain.margin(margin)
-        self.universe.refuse(named)
+        self.allowed_tables.refuse(named)
         return named
 
     @cached_property
@@ -239,7 +239,7 @@ class FixedAnswers:
 class _Declared:
     """What the custodian declared: of it, and of nothing else, the plan is a function."""
 
-    universe: Universe
+    allowed_tables: AllowedTables
     privacy: Privacy
     neighbours: Neighbours
     mechanism: str
@@ -247,24 +247,24 @@ class _Declared:
     about: int | None
 
     def plan(self) -> Plan:
-        """Return the plan for all tables of the universe."""
+        """Return the plan for all allowed tables."""
         return plan(
-            self.universe.domain,
-            self.universe.workload(),
+            self.allowed_tables.domain,
+            self.allowed_tables.workload(),
             privacy=self.privacy,
             neighbours=self.neighbours,
             mechanism=self.mechanism,
             reconstruct=self.way,
             records=self.about,
-            max_cells=self.universe.max_cells,
+            max_cells=self.allowed_tables.max_cells,
         )
 
     def described(self) -> str:
         """Return all of it as text: what is kept for it is kept under this."""
         return json.dumps(
             {
-                "domain": self.universe.domain.describe(),
-                "universe": self.universe.describe(),
+                "domain": self.allowed_tables.domain.describe(),
+                "allowed_tables": self.allowed_tables.describe(),
                 "privacy": describe_privacy(self.privacy),
                 "neighbours": str(self.neighbours),
                 "mechanism": self.mechanism,
@@ -274,8 +274,8 @@ class _Declared:
         )
 
 
-def plan_of_universe(
-    universe: Universe,
+def plan_of_allowed_tables(
+    allowed: AllowedTables,
     *,
     privacy: Privacy,
     neighbours: Relation | Neighbours,
@@ -284,30 +284,30 @@ def plan_of_universe(
     about: int | None = None,
 ) -> Plan:
     """Return the plan that `FixedAnswers.open` would make for the same arguments. Reads no records, costs nothing."""
-    way = _way(universe, mechanism, reconstruct)
-    return _Declared(universe, privacy, _relation(neighbours), mechanism, way, about).plan()
+    way = _way(allowed, mechanism, reconstruct)
+    return _Declared(allowed, privacy, _relation(neighbours), mechanism, way, about).plan()
 
 
 def _relation(neighbours: Relation | Neighbours) -> Neighbours:
     return neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
 
 
-def _way(universe: Universe, mechanism: str, reconstruct: str) -> str:
+def _way(allowed: AllowedTables, mechanism: str, reconstruct: str) -> str:
     """Return how the tables are made; refuse linear estimates with noise in impossible cells."""
     query = MECHANISMS[mechanism].query
-    cells = sum(map(universe.domain.cells, universe.margins))
+    cells = sum(map(allowed.domain.cells, allowed.margins))
     if reconstruct not in (*RECONSTRUCTIONS, "auto"):
         raise InvalidArgument(
-            f"the tables of a universe are made by reconstruct = 'none', 'shrink' or 'auto', not {reconstruct!r}."
+            f"the tables of a fixed dataset are made by reconstruct = 'none', 'shrink' or 'auto', not {reconstruct!r}."
         )
     way = reconstruct
     if way == "auto":
         shrinks = "shrink" in query.reconstructions and cells <= MOST_RECONSTRUCTED
         way = "shrink" if shrinks else "none"
-    if way == "none" and universe.domain.structural_zeros and not query.keeps_zeros:
+    if way == "none" and allowed.domain.structural_zeros and not query.keeps_zeros:
         raise InvalidArgument(
             "the domain declares impossible cells, in which linear estimates would have noise, and the "
-            f"{cells:,} cells of this universe are not reconstructed unless you ask for it. Nothing was spent. Ask for "
+            f"{cells:,} cells of these tables are not reconstructed unless you ask for it. Nothing was spent. Ask for "
             "reconstruct = 'shrink', which may take minutes; lower the order; or leave out the impossible cells."
         )
     return way

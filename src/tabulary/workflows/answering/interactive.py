@@ -10,7 +10,7 @@ a debit that would exceed the total is refused, which makes the account a filter
 Vadhan (2016). So all answers together keep the account's budget. A repeated question is the first answer again.
 
 The noise is drawn from a key derived from the custodian's secret, the edition of the dataset and the plan of the
-question (`paid_noise`), so a repeated question has the same answer without anything having been kept: after a crash
+question (`edition`), so a repeated question has the same answer without anything having been kept: after a crash
 between debit and answer, and on a second server. Nothing is promised against whoever breaks HMAC-SHA-256 or SHAKE-256.
 """
 
@@ -34,10 +34,10 @@ from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import ExpectedError, Plan, plan
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
 from tabulary.release.promise import Promise
-from tabulary.workflows.answering.answers import Answer, Method
+from tabulary.workflows.answering.answers import Answer, ProtectionMethod
 from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
 
 
@@ -48,9 +48,9 @@ class InteractiveAnswers:
     whomever, it is free and has the same answer. Answers to different questions are noisy independently, so they do not
     add up to each other: `fixed` is for that.
 
-    A refusal costs nothing and reads no record: it depends on the universe, on what has been asked before, and on what
-    the two accounts have left. Where the number of records counts as public (`Neighbours.total_is_public`), no noise
-    would protect it, so it is refused.
+    A refusal costs nothing and reads no record: it depends on which tables are allowed, on what has been asked before,
+    and on what the two accounts have left. Where the number of records counts as public (`Neighbours.total_is_public`),
+    no noise would protect it, so it is refused.
 
     >>> import tempfile, pyarrow
     >>> from tabulary.core.privacy import PureDP
@@ -60,7 +60,7 @@ class InteractiveAnswers:
     ...     people = ledger.create_account("people", PureDP(10), Neighbours())
     ...     ada = ledger.create_account("ada", PureDP(1), Neighbours())
     ...     answers = InteractiveAnswers.open(
-    ...         records, Universe(domain, order=1), cost=PureDP("1/4"), ledger=ledger, account=people,
+    ...         records, AllowedTables(domain, order=1), cost=PureDP("1/4"), ledger=ledger, account=people,
     ...         neighbours="add-remove", secret=bytes(32), dataset="people", version="1")
     ...     print(answers.price(("sex",)))
     ...     first, again = (answers.answer(("sex",), asker="ada").table for _ in range(2))
@@ -71,12 +71,12 @@ class InteractiveAnswers:
     True
     """
 
-    method = Method.interactive
+    method = ProtectionMethod.interactive
 
     def __init__(
         self,
         records: Records,
-        universe: Universe,
+        allowed: AllowedTables,
         *,
         cost: Privacy,
         neighbours: Neighbours,
@@ -88,7 +88,7 @@ class InteractiveAnswers:
     ) -> None:
         self._records = records
         self._tallies = TallyCache(records, cache)
-        self._universe = universe
+        self._allowed_tables = allowed
         self._cost = cost
         self._neighbours = neighbours
         self._ledger = ledger
@@ -104,7 +104,7 @@ class InteractiveAnswers:
     def open(
         cls,
         records: Records,
-        universe: Universe,
+        allowed: AllowedTables,
         *,
         cost: Privacy,
         ledger: Ledger,
@@ -122,7 +122,7 @@ class InteractiveAnswers:
         """
         check_same_domain(
             records.domain,
-            universe.domain,
+            allowed.domain,
             things="the records and the allowed tables",
             state="Nothing was counted.",
         )
@@ -137,7 +137,7 @@ class InteractiveAnswers:
         edition.refuse_another_price(entries, cost, relation)
         made = cls(
             records,
-            universe,
+            allowed,
             cost=cost,
             neighbours=relation,
             ledger=ledger,
@@ -146,18 +146,18 @@ class InteractiveAnswers:
             edition=edition,
             cache=Cache() if cache is None else cache,
         )
-        made.plan_of(universe.margins[-1])
+        made.plan_of(allowed.margins[-1])
         return made
 
     @property
     def domain(self) -> Domain:
         """The attributes and their levels."""
-        return self._universe.domain
+        return self._allowed_tables.domain
 
     @property
-    def universe(self) -> Universe:
+    def allowed_tables(self) -> AllowedTables:
         """Which tables may be asked for."""
-        return self._universe
+        return self._allowed_tables
 
     @property
     def version(self) -> str:
@@ -172,7 +172,7 @@ class InteractiveAnswers:
     def plan_of(self, margin: Margin) -> Plan:
         """Return the plan of one question: the table on `margin` and nothing else. Asks nothing, costs nothing."""
         named = self.domain.margin(margin)
-        self._universe.refuse(named)
+        self._allowed_tables.refuse(named)
         if not named and self._neighbours.total_is_public:
             raise TableRefused(
                 f"the number of all records is not given: with '{self._neighbours.relation}' neighbours it counts as "
@@ -187,7 +187,7 @@ class InteractiveAnswers:
             # For one table no mechanism has less noise, and this one keeps impossible cells zero.
             mechanism="margins",
             reconstruct="none",
-            max_cells=self._universe.max_cells,
+            max_cells=self._allowed_tables.max_cells,
         )
 
     def expected(self, margin: Margin, confidence: float = 0.95) -> ExpectedError:
@@ -277,9 +277,9 @@ class InteractiveAnswers:
         return values
 
 
-def answerable(universe: Universe, neighbours: Neighbours) -> tuple[Margin, ...]:
-    """Return the tables that an interactive dataset answers: all of the universe, but no total that is public."""
-    return tuple(margin for margin in universe.margins if margin or not neighbours.total_is_public)
+def answerable(allowed: AllowedTables, neighbours: Neighbours) -> tuple[Margin, ...]:
+    """Return the tables that an interactive dataset answers: all allowed ones, but no total that is public."""
+    return tuple(margin for margin in allowed.margins if margin or not neighbours.total_is_public)
 
 
 def _margin_of(wanted: Plan) -> Margin:

@@ -137,7 +137,7 @@ def test_amounts_and_impossible_cells_are_refused():
         found(two_way([[1.5, 2], [3, 4]], True, whole=False), Threshold(5))
     domain = Domain({"a": "xy", "b": "xy"}, [{"a": "x", "b": "x"}])
     table = SuppressedTable(domain, np.full((2, 2), np.nan), {("a",): [40, 90], ("b",): [70, 60]})
-    with pytest.raises(InvalidArgument, match="cells that cannot be"):
+    with pytest.raises(InvalidArgument, match="a table with structural zeros"):
         found(table, Threshold(5))
     assert [each.cells for each in found(table, Threshold(5), minimal=False).sets] == [()]
 

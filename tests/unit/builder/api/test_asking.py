@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tabulary.builder.api.asking import question_in_json, question_in_query
 from tabulary.builder.api.models import AskedTable
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidDomain, InvalidWorkload
 from tests.builders import DOMAIN
@@ -73,9 +73,9 @@ def test_no_attribute_at_all_asks_for_the_total():
         ([("where", "sex:F"), ("where", "sex:M")], InvalidWorkload, "nobody is in both"),
         ([("keep", "sex:F")], InvalidWorkload, "the table is not by it"),
         ([("by", "sex"), ("keep", "sex:F"), ("keep", "sex:F")], InvalidWorkload, "none of them twice"),
-        ([("estimate", "best")], Problem, "'estimate' is 'published' or 'linear'"),
-        ([("estimate", "linear"), ("estimate", "linear")], Problem, "'estimate'"),
-        ([("bye", "sex")], Problem, "'bye' is not known"),
+        ([("estimate", "best")], HTTPProblem, "'estimate' is 'published' or 'linear'"),
+        ([("estimate", "linear"), ("estimate", "linear")], HTTPProblem, "'estimate'"),
+        ([("bye", "sex")], HTTPProblem, "'bye' is not known"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_the_name_of_what_is_wrong(query, error, words):
@@ -84,6 +84,6 @@ def test_what_cannot_be_asked_is_refused_with_the_name_of_what_is_wrong(query, e
 
 
 def test_a_parameter_of_a_million_letters_is_not_given_back():
-    with pytest.raises(Problem, match="is not known") as refused:
+    with pytest.raises(HTTPProblem, match="is not known") as refused:
         question_in_query(DOMAIN, [("x" * 1_000_000, "")], known=KNOWN)
     assert len(refused.value.detail) < 300

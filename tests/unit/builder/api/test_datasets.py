@@ -53,7 +53,11 @@ def test_all_that_is_public_about_a_dataset_is_told(builder):
         "names": {},
     }
     assert document["variables"][2]["label"] == "region"
-    assert document["universe"] == {"order": 3, "forbidden": [["region", "job: kind"]], "max_cells": 100}
+    assert document["allowed_tables"] == {
+        "order": 3,
+        "forbidden": [["region", "job: kind"]],
+        "max_cells": 100,
+    }
     assert document["privacy"] == {"kind": "zcdp", "rho": "1/2"}
     assert document["neighbours"] == tb.Neighbours().describe()
     assert document["promise"] == answers.promise.describe()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tabulary.builder.api import formats
 from tabulary.builder.api.formats import FORMATS, format_accepted, format_named
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.errors import TooManyCells
 from tabulary.release import writers
 from tests.parquet_files import read_parquet
@@ -49,7 +49,7 @@ def test_the_format_is_the_one_that_accept_likes_best(accept, name):
     "accept", ["image/png", "text/html", "application/json;q=0", "nonsense", "text/csv;q=x", "text/csv;q=nan"]
 )
 def test_an_accept_that_names_no_format_is_not_acceptable(accept):
-    with pytest.raises(Problem, match=r"^406: A table is given as .*text/csv"):
+    with pytest.raises(HTTPProblem, match=r"^406: A table is given as .*text/csv"):
         format_accepted(accept)
 
 
@@ -57,7 +57,7 @@ def test_an_accept_that_names_no_format_is_not_acceptable(accept):
 def test_any_header_gives_a_format_or_406(accept):
     try:
         status = 200 if format_accepted(accept) in FORMATS.values() else 500
-    except Problem as refused:
+    except HTTPProblem as refused:
         status = refused.status_code
     assert status in (200, 406)
 
@@ -65,7 +65,7 @@ def test_any_header_gives_a_format_or_406(accept):
 def test_a_suffix_names_a_format_and_an_unknown_one_is_nowhere():
     assert list(FORMATS) == ["json", *writers.FORMATS]
     assert [format_named(name).name for name in FORMATS] == list(FORMATS)
-    with pytest.raises(Problem, match=r"^404: There is no such format"):
+    with pytest.raises(HTTPProblem, match=r"^404: There is no such format"):
         format_named("xls")
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tabulary import infer
 from tabulary.builder.api import hypotheses
-from tabulary.builder.api.models import Verdict
+from tabulary.builder.api.models import HypothesisResult
 from tabulary.infer.difference import difference
 
 CENSUS = "/api/datasets/census/tests"
@@ -19,7 +19,7 @@ def test_independence_is_the_noise_aware_test_of_the_linear_estimate(builder):
     found = builder.anyone.post(CENSUS, {"test": "independence", "by": ["sex", "age"]})
     assert found.status_code == 200
     document = found.json()
-    Verdict.model_validate(document)
+    HypothesisResult.model_validate(document)
     expected = infer.independence(_linear(builder, ("sex", "age")), "noise-aware")
     assert document["p_value"] == expected.p_value
     assert document["statistic"] == expected.statistic
@@ -41,7 +41,7 @@ def test_a_difference_comes_with_its_error_its_interval_and_how_likely_noise_alo
     document = builder.anyone.post(
         CENSUS, {"test": "difference", "by": ["sex", "age"], "cells": cells}
     ).json()
-    Verdict.model_validate(document)
+    HypothesisResult.model_validate(document)
     table = _linear(builder, ("sex", "age"))
     expected = difference(table, *cells)
     assert document["estimate"] == expected.estimate == table["F", "65+"] - table["F", "0-14"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.builder.pages.choices import Chart, Choices, Hypothesis, Names, Show, from_form, is_form
-from tabulary.builder.problems import Problem
+from tabulary.builder.problems import HTTPProblem
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidDomain, InvalidWorkload
 from tests.builders import DOMAIN
@@ -108,7 +108,7 @@ def test_names_that_mean_something_in_an_address_are_written_so_that_they_do_not
 @pytest.mark.parametrize(
     ("items", "problem", "remedy"),
     [
-        ([("row", "sex")], Problem, "'rows'"),
+        ([("row", "sex")], HTTPProblem, "'rows'"),
         ([("rows", "gender")], InvalidDomain, "'sex'"),
         ([("rows", "sex"), ("columns", "sex")], InvalidWorkload, "Choose one"),
         ([("rows", "sex"), ("rows", "sex")], InvalidDomain, "twice"),
@@ -116,12 +116,12 @@ def test_names_that_mean_something_in_an_address_are_written_so_that_they_do_not
         ([("where", "sex")], InvalidWorkload, "colon"),
         ([("where", "sex:F"), ("where", "sex:M")], InvalidWorkload, "nobody is in both"),
         ([("keep", "sex:F")], InvalidWorkload, "not by it"),
-        ([("show", "percent")], Problem, "'row-percent'"),
-        ([("show", "counts"), ("show", "row-percent")], Problem, "'row-percent'"),
-        ([("chart", "pie")], Problem, "'bars'"),
-        ([("names", "short")], Problem, "'codes'"),
-        ([("totals", "yes")], Problem, "'off'"),
-        ([("test", "luck")], Problem, "'independence'"),
+        ([("show", "percent")], HTTPProblem, "'row-percent'"),
+        ([("show", "counts"), ("show", "row-percent")], HTTPProblem, "'row-percent'"),
+        ([("chart", "pie")], HTTPProblem, "'bars'"),
+        ([("names", "short")], HTTPProblem, "'codes'"),
+        ([("totals", "yes")], HTTPProblem, "'off'"),
+        ([("test", "luck")], HTTPProblem, "'independence'"),
         ([("rows", "sex"), ("first", "age:65+")], InvalidWorkload, "Leave it out"),
     ],
 )
@@ -154,9 +154,9 @@ def test_a_form_sent_without_a_script_becomes_an_address():
     ("sent", "problem", "remedy"),
     [
         ([("place:gender", "rows")], InvalidDomain, "'sex'"),
-        ([("place:sex", "top")], Problem, "in the rows"),
+        ([("place:sex", "top")], HTTPProblem, "in the rows"),
         ([("place:sex", "filter")], InvalidWorkload, "Choose one of 'F'"),
-        ([("place:sex", "rows"), ("colour", "red")], Problem, "'rows'"),
+        ([("place:sex", "rows"), ("colour", "red")], HTTPProblem, "'rows'"),
     ],
 )
 def test_a_form_that_nobody_was_given_is_refused(sent, problem, remedy):

@@ -20,7 +20,7 @@ def _acts(state):
 
 def _by_hand(state, statement):
     """Run a statement as somebody with the rights of an administrator, the triggers taken away first."""
-    with state._database.writing() as connection:
+    with state.database.writing() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("ALTER TABLE log DISABLE TRIGGER ALL"))
             connection.execute(text("ALTER TABLE log_head DISABLE TRIGGER ALL"))
@@ -76,7 +76,7 @@ def test_each_entry_is_tied_to_the_one_before(state):
 )
 def test_the_database_refuses_to_change_or_remove_an_entry(state, statement):
     before = [*_filled(state).log.entries()]
-    with pytest.raises(ServiceError, match="could not be used"), state._database.writing() as connection:
+    with pytest.raises(ServiceError, match="could not be used"), state.database.writing() as connection:
         connection.execute(text(statement))
     assert [*state.log.entries()] == before
     state.log.check()
@@ -86,14 +86,14 @@ def test_sqlite_refuses_to_replace_an_entry(tmp_path):
     with State.create(tmp_path / "state.sqlite") as state:
         _filled(state)
         again = "INSERT OR REPLACE INTO log SELECT * FROM log WHERE number = 2"
-        with pytest.raises(ServiceError, match="could not be used"), state._database.writing() as connection:
+        with pytest.raises(ServiceError, match="could not be used"), state.database.writing() as connection:
             connection.execute(text(again))
 
 
 def test_postgresql_refuses_to_empty_the_log(postgres_database):
     with State.create(postgres_database) as state:
         _filled(state)
-        with pytest.raises(ServiceError, match="23000"), state._database.writing() as connection:
+        with pytest.raises(ServiceError, match="23000"), state.database.writing() as connection:
             connection.execute(text("TRUNCATE log"))
 
 

@@ -136,7 +136,7 @@ def test_the_file_is_for_its_owner_alone(tmp_path):
 
 
 def test_the_file_keeps_a_write_ahead_log_and_its_foreign_keys(tmp_path):
-    with State.create(tmp_path / "state.sqlite") as state, state._database.reading() as connection:
+    with State.create(tmp_path / "state.sqlite") as state, state.database.reading() as connection:
         assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert connection.execute(text("PRAGMA foreign_keys")).scalar() == 1
 

@@ -19,7 +19,7 @@ def token(file_state):
 
 
 def _held(state):
-    with state._database.reading() as connection:
+    with state.database.reading() as connection:
         return [dict(row) for row in connection.execute(select(schema.sessions)).mappings()]
 
 

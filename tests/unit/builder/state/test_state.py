@@ -108,7 +108,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_writer_who_keeps_the_file_locked_makes_others_give_up(tmp_path, monkeypatch):
     monkeypatch.setattr("tabulary.builder.state.database.PATIENCE", 0.05)
     with State.create(tmp_path / "state.sqlite") as state, State.open(tmp_path / "state.sqlite") as other:
-        with state._database.writing(), pytest.raises(ServiceError, match="locked for too long"):
+        with state.database.writing(), pytest.raises(ServiceError, match="locked for too long"):
             other.tokens.add("Ada", "custodian")
         other.tokens.add("Ada", "custodian")
 
@@ -116,7 +116,7 @@ def test_a_writer_who_keeps_the_file_locked_makes_others_give_up(tmp_path, monke
 def test_a_full_disk_is_told(tmp_path):
     with State.create(tmp_path / "state.sqlite") as state:
         # The pool hands out the connection that was bounded.
-        with state._database.writing() as connection:
+        with state.database.writing() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
             connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(ServiceError, match="is full"):

@@ -33,7 +33,7 @@ def test_the_text_of_a_token_holds_its_id_and_256_bits(state):
 
 def test_the_database_holds_nothing_of_the_secret(state):
     _, secret = state.tokens.add("Ada", "custodian")
-    with state._database.reading() as connection:
+    with state.database.reading() as connection:
         held = str(connection.execute(text("SELECT * FROM tokens")).all())
     assert secret.split("_")[2] not in held
     assert secret.split("_")[2] not in f"{state.tokens.list()} {state} {state.tokens.find(secret)!r}"

@@ -131,7 +131,7 @@ def test_a_hanging_database_keeps_no_request_waiting():
 
 def test_a_state_that_cannot_be_written_can_still_be_closed(tmp_path, caplog):
     state = State.create(tmp_path / "state.sqlite")
-    state._database.close()
+    state.database.close()
     (tmp_path / "state.sqlite").unlink()
     state.counter.count("census", "tables", 200, "public")
     state.close()

@@ -185,6 +185,7 @@ def test_an_order_may_be_given_by_position_or_by_labels():
         simulatable(tb.Table(DOMAIN, PEOPLE), COUNTS, 0.45, order=[("blue",)])
 
 
+@pytest.mark.slow
 def test_a_three_way_table_is_decided_with_the_chain_where_three_attributes_are_parted():
     people, counts = np.full((2, 2, 2), 60), np.array([[[27, 21], [23, 21]], [[25, 26], [31, 26]]])
     three_way = simulatable(people, counts, 0.45)

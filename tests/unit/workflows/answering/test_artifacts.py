@@ -13,7 +13,7 @@ import tabulary as tb
 from tabulary.errors import ReleaseError, ServiceError
 from tabulary.planning import SimulatedErrors
 from tabulary.workflows.answering import artifacts
-from tabulary.workflows.answering.artifacts import Kept, seal_key
+from tabulary.workflows.answering.artifacts import Artifacts, seal_key
 
 DOMAIN = tb.Domain({"a": "xyz", "b": "xy"})
 KEY = seal_key(bytes(range(32)))
@@ -39,7 +39,7 @@ def told(made):
     return [array.tobytes() for t in made for array in (t.counts, t.standard_errors, t.half_widths(0.95))]
 
 
-class Store(Kept):
+class Store(Artifacts):
     """What is kept of one edition, and the warnings that it gave."""
 
     def __init__(self, folder, purpose="census 2026", key=KEY):
@@ -75,7 +75,7 @@ def test_the_first_plan_is_kept_and_another_one_is_not_made(store):
 def test_the_first_tables_are_kept_and_read_back_the_same_with_and_without_a_place(store):
     first = store.release(SHRUNK, release)
     assert told(store.release(SHRUNK, not_again)) == told(first)
-    assert told(Kept(None, KEY, "census 2026", not_again).release(SHRUNK, release)) == told(first)
+    assert told(Artifacts(None, KEY, "census 2026", not_again).release(SHRUNK, release)) == told(first)
     assert told(first)[0] == release()[()].counts.tobytes()
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_plan_that_cannot_be_made_anew_is_left_where_it_is(store):
     store.plan("all tables", plan)
     (damaged,) = store.folder.glob("plan-*/plan.json")
     damaged.write_text("{}")
-    with pytest.raises(ServiceError, match=r"does not fit its seal.*cannot be made anew.*another plan"):
+    with pytest.raises(ServiceError, match=r"does not fit its seal.*cannot be made again.*another plan"):
         store.plan("all tables", refuse)
     assert damaged.read_text() == "{}"
     assert store.warnings == []

@@ -21,8 +21,8 @@ from tabulary.errors import (
     TableRefused,
     TooManyCells,
 )
-from tabulary.planning.allowed_tables import Universe
-from tabulary.workflows.answering.answers import Answerer, Method
+from tabulary.planning.allowed_tables import AllowedTables
+from tabulary.workflows.answering.answers import Answerer, ProtectionMethod
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.questions import Question
 from tests.entropy import SeededEntropy
@@ -49,10 +49,10 @@ def read(table=None, domain=DOMAIN):
     )
 
 
-def opened(records=None, ptable=PTABLE, *, universe=None, dataset="people", version="1", **options):
+def opened(records=None, ptable=PTABLE, *, allowed=None, dataset="people", version="1", **options):
     return CellKeyAnswers.open(
         read() if records is None else records,
-        universe or Universe(DOMAIN, order=2),
+        allowed or AllowedTables(DOMAIN, order=2),
         ptable,
         dataset=dataset,
         version=version,
@@ -66,8 +66,8 @@ def counts(answers, *margin):
 
 def test_it_is_an_answerer_without_a_plan_an_expected_error_or_a_price():
     answers: Answerer = opened(version="2026")
-    assert (answers.method, answers.version, answers.domain) == (Method.cell_key, "2026", DOMAIN)
-    assert answers.universe == Universe(DOMAIN, order=2)
+    assert (answers.method, answers.version, answers.domain) == (ProtectionMethod.cell_key, "2026", DOMAIN)
+    assert answers.allowed_tables == AllowedTables(DOMAIN, order=2)
     assert answers.plan_of(("sex",)) is answers.expected(("sex",)) is answers.price(("sex",)) is None
     answer = answers.answer(("sex",))
     assert isinstance(answer.table, CellKeyTable)
@@ -119,8 +119,8 @@ def test_a_filter_is_a_slice_of_the_larger_table():
 
 
 @pytest.mark.parametrize("asked", ["answer", "plan_of", "expected", "price"])
-def test_tables_outside_the_universe_are_refused_before_anything_is_counted(monkeypatch, asked):
-    answers = opened(universe=Universe(DOMAIN, order=2, forbidden=[("sex", "region")], max_cells=5))
+def test_tables_that_are_not_allowed_are_refused_before_anything_is_counted(monkeypatch, asked):
+    answers = opened(allowed=AllowedTables(DOMAIN, order=2, forbidden=[("sex", "region")], max_cells=5))
     monkeypatch.setattr(KeyedRecords, "sums", None)
     ask = getattr(answers, asked)
     with pytest.raises(TableRefused, match="at most 2 attributes"):
@@ -159,7 +159,7 @@ def test_what_could_not_answer_every_table_is_refused_when_it_is_opened():
     with pytest.raises(InvalidArgument, match="smallest published count"):
         opened(records, minimum=-1)
     with pytest.raises(DifferentDomains, match="different domains"):
-        opened(records, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))
+        opened(records, allowed=AllowedTables(Domain({"sex": ["F", "M"]}), order=1))
     opened(records, wide_ptable(MODULUS, 1), secret=None)
 
 
@@ -167,10 +167,10 @@ def test_empty_cells_keep_their_perturbation_from_version_to_version_but_not_in_
     """The people of most cells stay the same from one version to the next: nobody must too."""
     crowded = Domain({"place": [str(i) for i in range(300)]})
     few = pa.table({"place": ["0"], "record_key": [7]})
-    universe = Universe(crowded, order=1)
+    allowed = AllowedTables(crowded, order=1)
 
     def zeros(**named):
-        return counts(opened(read(few, crowded), universe=universe, **named), "place")[1:]
+        return counts(opened(read(few, crowded), allowed=allowed, **named), "place")[1:]
 
     assert any(zeros())
     assert zeros(version="1") == zeros(version="2")
@@ -224,17 +224,17 @@ def lonely(ones, threes):
     place = [f"{i}" for i in range(ones)] + [f"{ones + i}" for i in range(threes) for _ in range(3)]
     domain = Domain({"place": [f"{i}" for i in range(ones + threes + 1)]})
     keys = record_keys(len(place), MODULUS, SeededEntropy(3))
-    return read(pa.table({"place": place, "record_key": keys}), domain), Universe(domain, order=1)
+    return read(pa.table({"place": place, "record_key": keys}), domain), AllowedTables(domain, order=1)
 
 
 def test_sparsity_looks_at_the_perturbed_counts_and_not_at_the_exact_ones():
-    records, universe = lonely(ones=8, threes=2)
-    rule = {"universe": universe, "sparsity": Sparsity()}
+    records, allowed = lonely(ones=8, threes=2)
+    rule = {"allowed": allowed, "sparsity": Sparsity()}
     with pytest.raises(TableRefused, match="too sparse"):
         opened(records, shifting(0), **rule).answer(("place",))
     assert opened(records, shifting(2), **rule).answer(("place",)).table["0"] == 3
-    records, universe = lonely(ones=0, threes=10)
-    rule = {"universe": universe, "sparsity": Sparsity()}
+    records, allowed = lonely(ones=0, threes=10)
+    rule = {"allowed": allowed, "sparsity": Sparsity()}
     assert opened(records, shifting(0), **rule).answer(("place",)).table["0"] == 3
     falling = PTable.from_array(np.array([[0], [-1], [-2]]).repeat(MODULUS, 1), above="last")
     with pytest.raises(TableRefused, match="too sparse"):
@@ -242,14 +242,14 @@ def test_sparsity_looks_at_the_perturbed_counts_and_not_at_the_exact_ones():
 
 
 def test_sparsity_looks_at_counts_before_any_is_withheld():
-    records, universe = lonely(ones=8, threes=2)
+    records, allowed = lonely(ones=8, threes=2)
     with pytest.raises(TableRefused, match="too sparse"):
-        opened(records, shifting(0), universe=universe, sparsity=Sparsity(), minimum=3).answer(("place",))
+        opened(records, shifting(0), allowed=allowed, sparsity=Sparsity(), minimum=3).answer(("place",))
 
 
 def test_that_the_sparsity_rule_depends_on_data_is_said_in_the_promise_and_in_the_refusal():
-    records, universe = lonely(ones=9, threes=0)
-    answers = opened(records, shifting(0), universe=universe, sparsity=Sparsity("1/8", "1/3"))
+    records, allowed = lonely(ones=9, threes=0)
+    answers = opened(records, shifting(0), allowed=allowed, sparsity=Sparsity("1/8", "1/3"))
     assert answers.promise.not_promised[-1] == (
         "That a refusal tells nothing. A table is refused if it is empty, if more than 1/8 of its counts above zero "
         "are 1, or if more than 1/3 of them are 1 or 2. That depends on the data, through the perturbed counts."
@@ -262,5 +262,5 @@ def test_that_the_sparsity_rule_depends_on_data_is_said_in_the_promise_and_in_th
 
 
 def test_without_the_rule_a_sparse_table_is_shown():
-    records, universe = lonely(ones=9, threes=0)
-    assert counts(opened(records, shifting(0), universe=universe), "place")[:9] == [1] * 9
+    records, allowed = lonely(ones=9, threes=0)
+    assert counts(opened(records, shifting(0), allowed=allowed), "place")[:9] == [1] * 9

@@ -32,15 +32,15 @@ from tabulary.errors import (
 )
 from tabulary.ledger import Account, Ledger
 from tabulary.mechanisms.on_demand import MeasuredOnDemand
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering import fixed
-from tabulary.workflows.answering.answers import Answerer, Method
+from tabulary.workflows.answering.answers import Answerer, ProtectionMethod
 from tabulary.workflows.answering.fixed import FixedAnswers
 
 SECRET = bytes(range(32))
 DOMAIN = tb.Domain({"sex": ["F", "M"], "age": ["0", "1", "2"], "job": ["none", "paid"]})
-UNIVERSE = Universe(DOMAIN, order=2)
-EVERY = UNIVERSE.margins
+ALLOWED = AllowedTables(DOMAIN, order=2)
+EVERY = ALLOWED.margins
 RHO = tb.ZCDP("1/8")
 
 
@@ -58,10 +58,10 @@ def account(tmp_path):
         yield ledger.create_account("census", tb.ZCDP("1/2"), tb.Neighbours())
 
 
-def opened(account, table=PEOPLE, universe=UNIVERSE, **options):
+def opened(account, table=PEOPLE, allowed=ALLOWED, **options):
     return FixedAnswers.open(
-        Records.from_arrow(table, universe.domain),
-        universe,
+        Records.from_arrow(table, allowed.domain),
+        allowed,
         **{
             "privacy": RHO,
             "neighbours": "add-remove",
@@ -93,11 +93,11 @@ def spent(account):
 
 def test_it_is_an_answerer_whose_tables_all_rest_on_one_plan_and_are_free(account):
     answers: Answerer = opened(account)
-    assert (answers.method, answers.version, answers.domain, answers.universe) == (
-        Method.fixed,
+    assert (answers.method, answers.version, answers.domain, answers.allowed_tables) == (
+        ProtectionMethod.fixed,
         "2026",
         DOMAIN,
-        UNIVERSE,
+        ALLOWED,
     )
     assert answers.promise.statement == (
         "All answers together are ρ-zero-concentrated differentially private with ρ = 0.125."
@@ -120,8 +120,8 @@ def test_the_attributes_of_a_table_may_be_named_in_any_order(account):
     assert answers.answer(("age", "sex")).table.margin == ("sex", "age")
 
 
-def test_a_table_outside_the_universe_is_refused_by_everything_that_could_tell_of_it(account):
-    answers = opened(account, universe=Universe(DOMAIN, order=2, forbidden=[["sex", "job"]]))
+def test_a_table_that_is_not_allowed_is_refused_by_everything_that_could_tell_of_it(account):
+    answers = opened(account, allowed=AllowedTables(DOMAIN, order=2, forbidden=[["sex", "job"]]))
     for ask in (answers.answer, answers.expected, answers.price, answers.plan_of):
         for margin, reason in [(("sex", "job"), "together"), (("sex", "age", "job"), "at most 2 attributes")]:
             with pytest.raises(TableRefused, match=reason):
@@ -132,7 +132,7 @@ def test_closing_forgets_the_records(account):
     records = Records.from_arrow(PEOPLE, DOMAIN)
     answers = FixedAnswers.open(
         records,
-        UNIVERSE,
+        ALLOWED,
         privacy=RHO,
         neighbours="add-remove",
         account=account,
@@ -198,7 +198,7 @@ def test_the_same_records_in_another_order_are_the_same_records(account):
 @pytest.mark.parametrize(
     "other",
     [
-        {"universe": Universe(DOMAIN, order=1)},
+        {"allowed": AllowedTables(DOMAIN, order=1)},
         {"privacy": tb.ZCDP("1/16")},
         {"neighbours": "replace"},
         {"reconstruct": "shrink"},
@@ -240,13 +240,13 @@ def test_what_cannot_be_measured_costs_nothing(account):
     broken = Records.from_arrow(PEOPLE, DOMAIN)
     named = {"account": account, "secret": SECRET, "dataset": "census", "version": "2026"}
     with pytest.raises(WeightedRecords, match="weights"):
-        FixedAnswers.open(records, UNIVERSE, privacy=RHO, neighbours="add-remove", **named)
-    other = Universe(tb.Domain({"sex": ["F", "M"]}), order=1)
+        FixedAnswers.open(records, ALLOWED, privacy=RHO, neighbours="add-remove", **named)
+    other = AllowedTables(tb.Domain({"sex": ["F", "M"]}), order=1)
     with pytest.raises(DifferentDomains, match="different domains"):
         FixedAnswers.open(broken, other, privacy=RHO, neighbours="add-remove", **named)
     broken.close()
     with pytest.raises(UnreadableSource, match="these records were closed"):
-        FixedAnswers.open(broken, UNIVERSE, privacy=RHO, neighbours="add-remove", **named)
+        FixedAnswers.open(broken, ALLOWED, privacy=RHO, neighbours="add-remove", **named)
     assert not account.entries()
 
 
@@ -349,37 +349,37 @@ def test_reconstructed_tables_are_not_negative_and_agree_and_the_linear_ones_are
 
 def test_reconstructed_tables_are_kept_and_loaded_the_same(account, tmp_path, monkeypatch):
     known = all_bits(opened(account, reconstruct="shrink"))
-    assert all_bits(opened(account, reconstruct="shrink", kept=tmp_path / "kept")) == known
+    assert all_bits(opened(account, reconstruct="shrink", artifacts=tmp_path / "kept")) == known
     monkeypatch.setattr(fixed, "reconstructed", lambda *_, **__: pytest.fail("made again"))
-    assert all_bits(opened(account, reconstruct="shrink", kept=tmp_path / "kept")) == known
+    assert all_bits(opened(account, reconstruct="shrink", artifacts=tmp_path / "kept")) == known
     assert len(account.entries()) == 1
 
 
 def test_kept_tables_name_the_entry_that_paid_for_them(account, tmp_path):
     for _ in range(2):
-        answers = opened(account, reconstruct="shrink", kept=tmp_path / "kept")
+        answers = opened(account, reconstruct="shrink", artifacts=tmp_path / "kept")
         (entry,) = account.entries()
         assert answers.release.receipt == account.receipt(entry)
 
 
 def test_a_kept_plan_outlives_a_planner_that_has_changed(account, tmp_path, monkeypatch):
-    known = all_bits(opened(account, kept=tmp_path / "kept"))
+    known = all_bits(opened(account, artifacts=tmp_path / "kept"))
     plain = fixed.plan
     monkeypatch.setattr(
         fixed, "plan", lambda *given, **options: plain(*given, **options | {"objective": "max"})
     )
-    assert all_bits(opened(account, kept=tmp_path / "kept")) == known
+    assert all_bits(opened(account, artifacts=tmp_path / "kept")) == known
     with pytest.raises(ServiceError, match="opened with another plan"):
         opened(account)
 
 
 def test_a_changed_plan_is_made_anew_and_nothing_is_paid_for_twice(account, tmp_path):
-    known = all_bits(opened(account, kept=tmp_path))
+    known = all_bits(opened(account, artifacts=tmp_path))
     (place,) = tmp_path.glob("plan-*/plan.json")
     weaker = opened(account, version="2027", privacy=tb.ZCDP("1/4")).plan
     place.write_text(json.dumps(weaker.describe()))
     warnings = []
-    assert all_bits(opened(account, kept=tmp_path, warn=warnings.append)) == known
+    assert all_bits(opened(account, artifacts=tmp_path, warn=warnings.append)) == known
     assert len(warnings) == 1
     assert len(account.entries()) == 2
 
@@ -387,7 +387,7 @@ def test_a_changed_plan_is_made_anew_and_nothing_is_paid_for_twice(account, tmp_
 def test_a_changed_plan_that_would_be_made_otherwise_today_is_refused_and_nothing_is_spent_or_kept(
     account, tmp_path, monkeypatch
 ):
-    known = all_bits(opened(account, kept=tmp_path))
+    known = all_bits(opened(account, artifacts=tmp_path))
     (place,) = tmp_path.glob("plan-*/plan.json")
     sound = place.read_bytes()
     place.write_bytes(sound.replace(b"1", b"2"))
@@ -397,24 +397,24 @@ def test_a_changed_plan_that_would_be_made_otherwise_today_is_refused_and_nothin
     )
     for _ in range(2):
         with pytest.raises(ServiceError, match=r"does not fit its seal.*opened with another plan"):
-            opened(account, kept=tmp_path)
+            opened(account, artifacts=tmp_path)
     assert len(account.entries()) == 1
     # A copy of what was kept is all that is needed.
     place.write_bytes(sound)
-    assert all_bits(opened(account, kept=tmp_path)) == known
+    assert all_bits(opened(account, artifacts=tmp_path)) == known
 
 
 def test_changed_tables_are_computed_again_from_the_noise_that_was_paid_for(account, tmp_path):
-    known = all_bits(opened(account, reconstruct="shrink", kept=tmp_path))
+    known = all_bits(opened(account, reconstruct="shrink", artifacts=tmp_path))
     (table,) = tmp_path.glob("tables-*/release/tables/sex.csv")
     table.write_bytes(table.read_bytes().replace(b"1", b"2"))
     warnings = []
-    assert all_bits(opened(account, reconstruct="shrink", kept=tmp_path, warn=warnings.append)) == known
+    assert all_bits(opened(account, reconstruct="shrink", artifacts=tmp_path, warn=warnings.append)) == known
     assert len(warnings) == 1
     assert len(account.entries()) == 1
 
 
-def test_reconstruction_is_chosen_by_the_size_of_the_universe(account, monkeypatch):
+def test_reconstruction_is_chosen_by_the_size_of_the_allowed_tables(account, monkeypatch):
     assert opened(account, reconstruct="auto").release is not None
     monkeypatch.setattr(fixed, "MOST_RECONSTRUCTED", sum(map(DOMAIN.cells, EVERY)) - 1)
     assert opened(account, version="2027", reconstruct="auto").release is None
@@ -422,14 +422,14 @@ def test_reconstruction_is_chosen_by_the_size_of_the_universe(account, monkeypat
         opened(account, version="2028", reconstruct="lp")
 
 
-def test_impossible_cells_are_zero_in_every_table_or_the_universe_is_refused(account, monkeypatch):
+def test_impossible_cells_are_zero_in_every_table_or_the_rules_are_refused(account, monkeypatch):
     children = [{"age": "0", "job": "paid"}]
     domain = tb.Domain({a: DOMAIN.levels_of(a) for a in DOMAIN.attributes}, children)
-    universe = Universe(domain, order=2)
+    allowed = AllowedTables(domain, order=2)
     possible = PEOPLE.filter(
         pa.compute.or_(pa.compute.not_equal(PEOPLE["age"], "0"), pa.compute.equal(PEOPLE["job"], "none"))
     )
-    answers = opened(account, possible, universe, reconstruct="auto")
+    answers = opened(account, possible, allowed, reconstruct="auto")
     for linear in (False, True):
         table = answers.answer(("age", "job"), linear=linear).table
         assert table["0", "paid"] == 0
@@ -438,7 +438,7 @@ def test_impossible_cells_are_zero_in_every_table_or_the_universe_is_refused(acc
     for way in ("none", "auto"):
         monkeypatch.setattr(fixed, "MOST_RECONSTRUCTED", 5)
         with pytest.raises(InvalidArgument, match=r"impossible cells.*reconstruct = 'shrink'"):
-            opened(account, possible, universe, reconstruct=way, version="2027")
+            opened(account, possible, allowed, reconstruct=way, version="2027")
 
 
 # What it shows.

@@ -29,9 +29,9 @@ from tabulary.errors import (
     WeightedRecords,
 )
 from tabulary.ledger import Ledger
-from tabulary.planning.allowed_tables import Universe
+from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering import interactive
-from tabulary.workflows.answering.answers import Answerer, Method
+from tabulary.workflows.answering.answers import Answerer, ProtectionMethod
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tabulary.workflows.answering.questions import Question
 
@@ -67,10 +67,10 @@ def open_accounts(ledger, total="1", each="1/2"):
         ledger.create_account(asker, ZCDP(each), NEAR)
 
 
-def opened(ledger, *, table=None, universe=None, account="census", **options):
+def opened(ledger, *, table=None, allowed=None, account="census", **options):
     return InteractiveAnswers.open(
         Records.from_arrow(people() if table is None else table, DOMAIN),
-        universe or Universe(DOMAIN, order=2),
+        allowed or AllowedTables(DOMAIN, order=2),
         ledger=ledger,
         account=ledger.account(account),
         **{
@@ -95,8 +95,8 @@ def counts(answer):
 def test_it_is_an_answerer_and_says_what_a_question_would_cost_without_asking(ledger, monkeypatch):
     answers: Answerer = opened(ledger)
     monkeypatch.setattr(TallyCache, "exact", None)
-    assert (answers.method, answers.version, answers.domain) == (Method.interactive, "2026", DOMAIN)
-    assert answers.universe == Universe(DOMAIN, order=2)
+    assert (answers.method, answers.version, answers.domain) == (ProtectionMethod.interactive, "2026", DOMAIN)
+    assert answers.allowed_tables == AllowedTables(DOMAIN, order=2)
     plan = answers.plan_of(("age", "sex"))
     assert plan.workload.margins == (("sex", "age"),)
     assert (plan.privacy, plan.neighbours, plan.mechanism) == (COST, NEAR, "margins")
@@ -244,8 +244,8 @@ REFUSALS = [
 @pytest.mark.parametrize(("margin", "asker", "error", "words"), REFUSALS)
 def test_a_refusal_costs_nothing_and_reads_no_record(ledger, monkeypatch, margin, asker, error, words):
     ledger.create_account("poor", ZCDP("1/9"), NEAR)
-    universe = Universe(DOMAIN, order=2, forbidden=[("sex", "job")], max_cells=5)
-    answers = opened(ledger, universe=universe)
+    allowed = AllowedTables(DOMAIN, order=2, forbidden=[("sex", "job")], max_cells=5)
+    answers = opened(ledger, allowed=allowed)
     monkeypatch.setattr(TallyCache, "exact", None)
     monkeypatch.setattr(Records, "tally", None)
     before = ledger.head()
@@ -334,7 +334,7 @@ def test_another_question_version_key_or_dataset_has_other_noise(tmp_path):
         ):
             answers = InteractiveAnswers.open(
                 Records.from_arrow(table, wide),
-                Universe(wide, order=1),
+                AllowedTables(wide, order=1),
                 ledger=ledger,
                 account=ledger.account("census"),
                 cost=COST,
@@ -385,12 +385,12 @@ def test_what_could_never_be_paid_or_planned_for_is_refused_when_it_is_opened(le
     with pytest.raises(LedgerError, match="replace"):
         opened(ledger, account="replaced")
     with pytest.raises(DifferentDomains, match="different domains"):
-        opened(ledger, universe=Universe(Domain({"sex": ["F", "M"]}), order=1))
+        opened(ledger, allowed=AllowedTables(Domain({"sex": ["F", "M"]}), order=1))
     weighted = people().append_column("w", pa.array([1.0] * 300))
     with pytest.raises(WeightedRecords, match="weights"):
         InteractiveAnswers.open(
             Records.from_arrow(weighted, DOMAIN, weights=Weights("w", 2, unit=1)),
-            Universe(DOMAIN, order=2),
+            AllowedTables(DOMAIN, order=2),
             cost=COST,
             ledger=ledger,
             account=ledger.account("census"),
@@ -420,7 +420,7 @@ def test_no_exact_count_is_in_an_answer_or_on_the_way_to_it(tmp_path):
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         open_accounts(ledger)
         answers = InteractiveAnswers.open(
-            Records.from_arrow(table, wide), Universe(wide, order=1), cost=ZCDP("1/5000"), ledger=ledger,
+            Records.from_arrow(table, wide), AllowedTables(wide, order=1), cost=ZCDP("1/5000"), ledger=ledger,
             account=ledger.account("census"), neighbours=NEAR, secret=SECRET, dataset="census", version="1",
         )  # fmt: skip
         answer = answers.answer(("a",), asker="ada")

@@ -46,7 +46,7 @@ _FAILED = (
 
 # A check before any query about records: every database must say which of the texts below a value is.
 _TEXTS = ("1", "0.5", "true", "a", "2024-02-29")
-_TELLING: tuple[tuple[object, str, str | None], ...] = (
+TELLING: tuple[tuple[object, str, str | None], ...] = (
     (1, "int64", "1"),
     (2, "int64", None),
     (1.0, "float64", "1"),
@@ -83,11 +83,11 @@ class Elsewhere:
         return f"<{self._called}>"
 
     @contextmanager
-    def open(self, weights: Weights | None) -> Iterator["_Session"]:
+    def open(self, weights: Weights | None) -> Iterator["ElsewhereSession"]:
         """Return a session; see `Place.open`."""
         backend = self._connect()
         try:
-            yield _Session(backend, self._table, self._called)
+            yield ElsewhereSession(backend, self._table, self._called)
         finally:
             with suppress(Exception):
                 backend.disconnect()
@@ -109,7 +109,7 @@ class Elsewhere:
         )
 
 
-class _Session:
+class ElsewhereSession:
     """One connection; see `Session`. Its transactions are unknown, so everything is asked in one statement."""
 
     collates = True
@@ -128,17 +128,18 @@ class _Session:
         self.relations = (_quietly(lambda: self._described(table), called, _FAILED),)
 
     def answers(self, queries: Sequence[ir.Table]) -> Iterator[Answer]:
+        """Yield the answer to each query, all from one state of the table."""
         tagged = [
             query.select(**{_QUERY: ibis.literal(number, "int64"), KEY: query[KEY], NUMBER: query[NUMBER]})
             for number, query in enumerate(queries)
         ]
         asked = ibis.union(*tagged) if len(tagged) > 1 else tagged[0]
-        found = _quietly(lambda: self._asked(asked), self._called, _FAILED)
+        found = _quietly(lambda: self.answers_to(asked), self._called, _FAILED)
         for number in range(len(queries)):
             keys, numbers = found[found[:, 0] == number, 1:].T
             yield keys, numbers
 
-    def _asked(self, query: ir.Table) -> NDArray[np.int64]:
+    def answers_to(self, query: ir.Table) -> NDArray[np.int64]:
         """Return the rows of an answer; every value in it is a whole number."""
         found = self._backend.to_pyarrow(query)
         return np.column_stack([column.cast(pyarrow.int64()).to_numpy() for column in found.columns])
@@ -152,15 +153,15 @@ class _Session:
         levels = tuple(range(len(_TEXTS)))
         recoding = Recoding("", "", _TEXTS, _TEXTS, (), levels, None, drop=False)
         asked = {}
-        for n, (value, kind, _) in enumerate(_TELLING):
+        for n, (value, kind, _) in enumerate(TELLING):
             literal = (
                 ibis.literal(value, "string").cast(kind)
                 if kind == "date"
                 else ibis.literal(value, dt.dtype(kind))
             )
             asked[f"v{n}"] = code_of(literal, recoding, self.dialect).cast("int64")
-        expected = [len(_TEXTS) if text is None else _TEXTS.index(text) for _, _, text in _TELLING]
-        return bool(self._asked(_one_row(asked)).tolist() == [expected])
+        expected = [len(_TEXTS) if text is None else _TEXTS.index(text) for _, _, text in TELLING]
+        return bool(self.answers_to(_one_row(asked)).tolist() == [expected])
 
 
 def _quietly(action: Callable[[], _T], called: str, said: str) -> _T:

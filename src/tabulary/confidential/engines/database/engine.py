@@ -36,7 +36,7 @@ from tabulary.confidential.weights import Weights
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.urls import scheme_of
 
-_PLACES: dict[str, Callable[[str, str], Place]] = {
+PLACES: dict[str, Callable[[str, str], Place]] = {
     "postgresql": Postgres,
     "postgres": Postgres,
     "duckdb": DuckDBDatabase,
@@ -46,7 +46,7 @@ _PLACES: dict[str, Callable[[str, str], Place]] = {
 # GROUP BY keeps a cell as a row of a hash table and sends it as a row of the answer, so larger queries cost more
 # than they save. PostgreSQL, 254 margins of a million records: 22 s at 2**12 cells, 19 s at 2**14, 22 s at 2**16,
 # 26 s at 2**18.
-_SUPER_CELLS = 1 << 14
+SUPER_CELLS = 1 << 14
 
 _HUNDREDTHS = 100
 
@@ -106,7 +106,7 @@ class DatabaseEngine:
                 "the address of a database begins with its kind, as in postgresql://host/database or "
                 "sqlite:///people.sqlite. Nothing was counted."
             )
-        place = _PLACES.get(scheme, Elsewhere)(url, table)
+        place = PLACES.get(scheme, Elsewhere)(url, table)
         if weights is not None and isinstance(place, Elsewhere):
             raise InvalidAddress(
                 f"weights cannot be summed at {scheme}://, because that database rounds them in another "
@@ -137,8 +137,8 @@ class DatabaseEngine:
         blocks = tuple(attributes for attributes, _ in self.domain.zero_blocks)
         # A weight may be zero, so sums do not show which cells have records.
         standing = blocks if self.weights else tuple(dict.fromkeys(wanted + blocks))
-        counting = cover(self.domain, standing, cells=_SUPER_CELLS)
-        summing = cover(self.domain, wanted, cells=_SUPER_CELLS) if self.weights else ()
+        counting = cover(self.domain, standing, cells=SUPER_CELLS)
+        summing = cover(self.domain, wanted, cells=SUPER_CELLS) if self.weights else ()
         with self._place.open(self.weights) as session:
             parts = self._recoded(session)
             finding = [query for part in parts for query in part.findings]

@@ -37,18 +37,18 @@ _ESCAPED = "spark.sql.parser.escapedStringLiterals"
 _COUNTER_BYTES = 8
 
 # What a task sends besides its counters.
-_TASK_BYTES = 1 << 10
+TASK_BYTES = 1 << 10
 
 # Every task has its own counters, so ten thousand small files must not make ten thousand tasks. This many tasks are
 # always allowed, because a cluster may grow while it works; more are allowed as long as all counters fit in these
 # bytes.
-_TASKS = 200
-_TASKS_A_CORE = 4
-_CLUSTER_BYTES = 1 << 32
+TASKS = 200
+TASKS_A_CORE = 4
+CLUSTER_BYTES = 1 << 32
 
 # Up to this many bytes, the driver adds the counters of all tasks. More bytes are first added on the cluster, so
 # that each counter comes to the driver once.
-_DRIVER_BYTES = 1 << 26
+DRIVER_BYTES = 1 << 26
 
 
 class SparkEngine:
@@ -147,7 +147,7 @@ class SparkEngine:
         counted = tuple(larger.margin for larger in covering)
         cells = sum(map(self.domain.cells, counted))
         frame = self._counted(Count(self.domain, self._recodings, self.weights, counted), cells)
-        found, totals = _gathered(self._jobs.do(frame.toArrow, progress), cells)
+        found, totals = gathered(self._jobs.do(frame.toArrow, progress), cells)
         found.check(self.domain, self._recodings, self.weights)
         if progress is not None:
             progress("counting", 100, 100)
@@ -174,10 +174,10 @@ class SparkEngine:
         """Return a frame of findings and of blocks of counters, not yet added up."""
         from tabulary.confidential.engines.spark.worker import SCHEMA, Merge, Task
 
-        bytes_a_task = _TASK_BYTES + _COUNTER_BYTES * cells
-        tasks = max(_TASKS, _TASKS_A_CORE * self._jobs.cores)
-        by_the_driver = tasks * bytes_a_task <= _DRIVER_BYTES
-        tasks = max(tasks, (_DRIVER_BYTES if by_the_driver else _CLUSTER_BYTES) // bytes_a_task)
+        bytes_a_task = TASK_BYTES + _COUNTER_BYTES * cells
+        tasks = max(TASKS, TASKS_A_CORE * self._jobs.cores)
+        by_the_driver = tasks * bytes_a_task <= DRIVER_BYTES
+        tasks = max(tasks, (DRIVER_BYTES if by_the_driver else CLUSTER_BYTES) // bytes_a_task)
 
         def planned() -> Any:
             blocks = self._records.coalesce(tasks).mapInArrow(Task(work), SCHEMA)
@@ -191,7 +191,7 @@ def _seen(frame: Any) -> tuple[Any, bool, str]:
     return frame.schema, frame.isStreaming, frame.sparkSession.conf.get(_ESCAPED, "false")
 
 
-def _gathered(results: Any, cells: int) -> tuple[RecordFaults, NDArray[np.int64]]:
+def gathered(results: Any, cells: int) -> tuple[RecordFaults, NDArray[np.int64]]:
     """Return the findings of all parts, and their counters added up, one margin after the other."""
     from tabulary.confidential.engines.spark.worker import BLOCK_CELLS, blocks_of
 

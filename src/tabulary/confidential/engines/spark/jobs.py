@@ -18,7 +18,7 @@ PATIENCE = "spark.tabulary.patience"
 """The Spark setting for the number of seconds that a job waits for the cluster."""
 
 _PATIENCE_SECONDS = 120.0
-_SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_CANCEL = 20.0
 _HUNDREDTHS = 100
 
@@ -114,7 +114,7 @@ class Jobs:
         while thread.is_alive():
             thread.join(0.05)
             now = time.monotonic()
-            if now - last < _SECONDS_BETWEEN_LOOKS:
+            if now - last < SECONDS_BETWEEN_LOOKS:
                 continue
             last = now
             completed, known, waiting = self._tasks(name)

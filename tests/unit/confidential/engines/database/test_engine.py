@@ -569,7 +569,7 @@ def test_the_values_of_an_enum_are_not_told(tmp_path):
 @pytest.fixture
 def small_covers(monkeypatch):
     """Every margin is a query of its own."""
-    monkeypatch.setattr(module, "_SUPER_CELLS", 1)
+    monkeypatch.setattr(module, "SUPER_CELLS", 1)
 
 
 @pytest.mark.usefixtures("small_covers")
@@ -994,7 +994,7 @@ def test_a_query_that_has_not_begun_when_ctrl_c_is_pressed_never_does(monkeypatc
 @pytest.fixture
 def elsewhere(monkeypatch):
     """As if nothing were known of DuckDB and SQLite but that Ibis has backends for them."""
-    monkeypatch.setattr(module, "_PLACES", {})
+    monkeypatch.setattr(module, "PLACES", {})
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -1006,11 +1006,13 @@ def test_another_database_is_asked_in_one_statement(kind, tmp_path, monkeypatch)
     engine = DatabaseEngine.connect(url, "people", WIDE, CODINGS)
     assert engine.name == kind
     compiled = CompiledEngine(DuckDBReader.of_arrow(arrow()), WIDE, CODINGS)
-    monkeypatch.setattr(module, "_SUPER_CELLS", 1)
+    monkeypatch.setattr(module, "SUPER_CELLS", 1)
     asked = []
-    ask = elsewhere_module._Session._asked
+    ask = elsewhere_module.ElsewhereSession.answers_to
     monkeypatch.setattr(
-        elsewhere_module._Session, "_asked", lambda self, query: asked.append(query) or ask(self, query)
+        elsewhere_module.ElsewhereSession,
+        "answers_to",
+        lambda self, query: asked.append(query) or ask(self, query),
     )
     same(engine.count(PAIRS), compiled.count(PAIRS))
     # Whether it understands us, and all the rest.
@@ -1031,7 +1033,7 @@ def test_another_database_that_confuses_texts_is_refused(tmp_path, monkeypatch):
         lambda: DatabaseEngine.connect(f"duckdb://{tmp_path}/no/where.duckdb", "people", SEX),
         "refuses the connection",
     )
-    monkeypatch.setattr(elsewhere_module, "_TELLING", (("A", "string", "a"),))
+    monkeypatch.setattr(elsewhere_module, "TELLING", (("A", "string", "a"),))
     refusal(
         UnreadableSource,
         lambda: DatabaseEngine.connect(url, "people", SEX),

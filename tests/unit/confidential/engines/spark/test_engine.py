@@ -99,11 +99,12 @@ def frame(spark):
 
 @pytest.mark.parametrize("driver_bytes", [0, 1 << 26], ids=["on the cluster", "by the driver"])
 def test_counts_are_those_of_the_compiled_engine_wherever_they_are_added_up(spark, monkeypatch, driver_bytes):
-    monkeypatch.setattr(engine, "_DRIVER_BYTES", driver_bytes)
-    monkeypatch.setattr(engine, "_CLUSTER_BYTES", 0)
+    monkeypatch.setattr(engine, "DRIVER_BYTES", driver_bytes)
+    monkeypatch.setattr(engine, "CLUSTER_BYTES", 0)
     same(spark, people(), DOMAIN, CODINGS, MARGINS)
 
 
+@pytest.mark.sample
 def test_survey_weights_are_summed_exactly_and_clipping_is_told_where_the_tally_was_asked_for(spark):
     table = people()
     same(spark, table, DOMAIN, CODINGS, MARGINS, weights=Weights("w", 2, unit="1/4"))
@@ -170,7 +171,7 @@ def test_only_wanted_columns_are_read(spark, tmp_path):
 
 
 def test_each_part_is_read_once_however_many_margins_there_are(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "_DRIVER_BYTES", 0)
+    monkeypatch.setattr(engine, "DRIVER_BYTES", 0)
     log = tmp_path / "reads"
 
     def told(batches):
@@ -187,18 +188,18 @@ def test_each_part_is_read_once_however_many_margins_there_are(spark, tmp_path, 
 
 
 def test_many_small_parts_become_few_tasks(spark, monkeypatch):
-    monkeypatch.setattr(engine, "_TASKS", 3)
-    monkeypatch.setattr(engine, "_TASKS_A_CORE", 0)
+    monkeypatch.setattr(engine, "TASKS", 3)
+    monkeypatch.setattr(engine, "TASKS_A_CORE", 0)
     # Room for the counters of three tasks: two cells of "sex", and what a task sends besides.
-    monkeypatch.setattr(engine, "_DRIVER_BYTES", 3 * (engine._TASK_BYTES + 16))
+    monkeypatch.setattr(engine, "DRIVER_BYTES", 3 * (engine.TASK_BYTES + 16))
     parts = []
-    gathered = engine._gathered
+    gather = engine.gathered
 
     def seen(results, cells):
         parts.extend(number for number in results.column("block").to_pylist() if number < 0)
-        return gathered(results, cells)
+        return gather(results, cells)
 
-    monkeypatch.setattr(engine, "_gathered", seen)
+    monkeypatch.setattr(engine, "gathered", seen)
     frame = spark.createDataFrame(people()).repartition(30)
     assert Records.from_spark(frame, DOMAIN, CODINGS).tally([("sex",)]).exact(("sex",)).sum() == 490
     assert len(parts) == 3
@@ -296,7 +297,7 @@ def test_a_setting_that_changes_what_levels_mean_is_refused(spark, frame):
 
 
 def test_progress_is_told_in_hundredths_from_the_callers_thread(spark, frame, monkeypatch):
-    monkeypatch.setattr("tabulary.confidential.engines.spark.jobs._SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("tabulary.confidential.engines.spark.jobs.SECONDS_BETWEEN_LOOKS", 0.0)
     told = []
     Records.from_spark(frame.repartition(6), DOMAIN, CODINGS).tally(
         MARGINS, progress=lambda *step: told.append((*step, threading.current_thread()))
@@ -322,7 +323,7 @@ def waiting(frame, folder):
 
 
 def test_an_interrupt_cancels_the_job_and_leaves_the_session(spark, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("tabulary.confidential.engines.spark.jobs._SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("tabulary.confidential.engines.spark.jobs.SECONDS_BETWEEN_LOOKS", 0.0)
     records = Records.from_spark(waiting(frame, tmp_path), DOMAIN, CODINGS)
     tracker = spark.sparkContext.statusTracker()
 
