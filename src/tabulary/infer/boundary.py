@@ -88,22 +88,15 @@ def _falls(model: LogLinearModel, observed: NDArray[np.intp], undecided: NDArray
     # Loaded only where a table has zeros.
     import highspy
 
+    from tabulary.linear_solver import simplex_solver
+
     margins = _places(model, np.concatenate([observed, undecided]))
     generators, functions = margins.shape[1], int(margins.max()) + 1
     falls = undecided.size
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, bool | int | float | str] = {
-        "output_flag": False,
-        "threads": 1,
-        # y = 0 is feasible, so the primal simplex method has where to start.
-        "presolve": "off",
-        "solver": "simplex",
-        "simplex_strategy": 4,
-        "primal_feasibility_tolerance": _TOLERANCE,
-        "dual_feasibility_tolerance": _TOLERANCE,
-    }
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
+    # y = 0 is feasible, so the primal simplex method (strategy 4) has a start.
+    solver = simplex_solver(
+        simplex_strategy=4, primal_feasibility_tolerance=_TOLERANCE, dual_feasibility_tolerance=_TOLERANCE
+    )
     infinite = highspy.kHighsInf
     solver.addVars(functions, np.full(functions, -infinite), np.full(functions, infinite))
     solver.addVars(falls, np.zeros(falls), np.ones(falls))

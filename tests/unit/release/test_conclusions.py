@@ -179,7 +179,7 @@ def test_the_number_of_intervals_that_may_miss_follows_from_the_number_of_cells(
     words = said(of(released("[a b]", {("a", "b"): np.full((10, 20), 9)}, domain)).may_not)
     assert "Of the 200 intervals here, up to about 10 miss the truth on average" in words
     few = said(of(released("[sex]", {("sex",): [400, 500]})).may_not)
-    assert "Of the 2 here, one may miss the truth" in few
+    assert "Of the 2 intervals here, one may miss the truth" in few
 
 
 def test_a_small_count_is_not_one_person_unless_the_noise_is_next_to_nothing():

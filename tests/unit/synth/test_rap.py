@@ -465,8 +465,8 @@ def test_sensitive_attributes_are_refused():
 
 @pytest.mark.parametrize("number", [0, -3, 2.5, True])
 def test_relaxed_rows_and_steps_are_counted(number):
-    refused(InvalidArgument, "relaxed_rows is a whole number", relaxed_rows=number)
-    refused(InvalidArgument, "steps is a whole number", steps=number)
+    refused(InvalidArgument, "relaxed_rows must be a whole number", relaxed_rows=number)
+    refused(InvalidArgument, "steps must be a whole number", steps=number)
 
 
 def test_more_rows_than_memory_are_refused_before_anything_is_measured():

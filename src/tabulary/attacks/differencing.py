@@ -21,9 +21,9 @@ from tabulary.cellkey import PTable, record_keys
 from tabulary.core.arrays import Integers
 from tabulary.core.guessing import guessing
 from tabulary.core.privacy import PureDP
+from tabulary.core.proportion import Proportion
 from tabulary.errors import InvalidArgument
 from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, SystemEntropy
-from tabulary.studies.proportion import Proportion
 
 CELL_KEYS = "cell keys"
 DESCRIPTIONS = "fresh perturbations"
