@@ -4,8 +4,7 @@ What changed is what differs from the last commit that this branch shares with `
 on `main` itself, what is not committed. The tests of a changed file are
 
 - the file itself, if it holds tests or examples;
-- its mirror: `src/tabulary/core/table.py` has `tests/unit/core/test_table.py`, `bench/lp.py` has
-  `tests/unit/bench/test_lp.py`, and what is in `papers/src` has its tests in `tests/unit/papers`;
+- its mirror: `src/tabulary/core/table.py` has `tests/unit/core/test_table.py`, `bench/lp.py` has `test_lp.py`;
 - every test file that imports it, by its own name or from a package that passes its names on.
 
 Nobody waits for more than `MOST` files of the last kind, or for slow tests: `make test` runs what is left out here.
@@ -72,15 +71,18 @@ def choose(changed: Iterable[str], root: Path) -> tuple[list[str], list[str]]:
 def _holds_tests(file: Path, root: Path) -> bool:
     """Whether a file is there and has tests, or examples that are run as tests."""
     if file.suffix == ".py":
-        return (root / file).exists() and (file.name.startswith("test_") or "src" in file.parts[:2])
+        return (root / file).exists() and (file.name.startswith("test_") or "src" in file.parts)
     return file == Path("README.md") or (file.match("docs/**/*.md") and "reference" not in file.parts)
 
 
 def _mirror(file: Path) -> Path:
     """Return where the unit tests of a module are, or would be."""
-    inside = file.parts[2:] if file.parts[0] == "src" else file.parts
-    inside = ("papers", *file.parts[3:]) if file.parts[:2] == ("papers", "src") else inside
-    inside = inside[1:] if inside[:1] == ("tools",) else inside
+    inside = file.parts
+    if "src" in inside:
+        # Without the name of the package, which is the only folder of its `src`.
+        at = inside.index("src")
+        inside = inside[:at] + inside[at + 2 :]
+    inside = inside[1:] if inside[0] == "tools" else inside
     return Path("tests", "unit", *inside[:-1], f"test_{file.stem}.py")
 
 

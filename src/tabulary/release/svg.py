@@ -14,38 +14,38 @@ from tabulary.release.palette import COLOURS, INK, SOFT
 
 STYLE = (
     Template("""
-.whisker-figure{--ink:$ink;--soft:$soft;--line:#d0d7de;--mark:$mark;--paper:#fff;
+.table-picture{--ink:$ink;--soft:$soft;--line:#d0d7de;--mark:$mark;--paper:#fff;
 font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-size:13px}
-@media (prefers-color-scheme:dark){.whisker-figure{--ink:#e6edf3;--soft:#9aa4af;--line:#3b434c;--mark:#79b8ff;
+@media (prefers-color-scheme:dark){.table-picture{--ink:#e6edf3;--soft:#9aa4af;--line:#3b434c;--mark:#79b8ff;
 --paper:#11161d}}
-@media (forced-colors:active){.whisker-figure{--ink:CanvasText;--soft:CanvasText;--line:GrayText;--mark:LinkText;
+@media (forced-colors:active){.table-picture{--ink:CanvasText;--soft:CanvasText;--line:GrayText;--mark:LinkText;
 --paper:Canvas;forced-color-adjust:none}}
-@media print{.whisker-figure{--ink:#000;--soft:#444;--line:#bbb;--mark:$mark;--paper:#fff}}
-.whisker-figure text{fill:var(--ink)}
-.whisker-figure .soft{fill:var(--soft)}
-.whisker-figure .strong{font-weight:600}
-.whisker-figure .title{font-size:15px;font-weight:600}
-.whisker-figure .number{font-variant-numeric:tabular-nums}
-.whisker-figure .paper{fill:var(--paper)}
-.whisker-figure .grid{stroke:var(--line);stroke-width:1}
-.whisker-figure .zero{stroke:var(--soft);stroke-width:1}
-.whisker-figure .whisker{stroke:var(--mark);stroke-width:1.75;fill:none}
-.whisker-figure .dot{fill:var(--mark);stroke:var(--mark);stroke-width:1.75}
-.whisker-figure .open{fill:var(--paper)}
-.whisker-figure .bar{fill:var(--paper);stroke:var(--mark);stroke-width:1.75}
-.whisker-figure .chosen{fill:var(--mark)}
-.whisker-figure .filled{fill:var(--mark);fill-opacity:.45}
-.whisker-figure .modelled{stroke-dasharray:5 3;fill-opacity:.45}
-.whisker-figure .cut{stroke:var(--paper);stroke-width:5;fill:none}
-.whisker-figure .small{font-size:11px}
-.whisker-figure .shade{fill:var(--mark)}
-.whisker-figure .frame{stroke:var(--line);stroke-width:1;fill:none}
-.whisker-figure .stripe{stroke:var(--soft);stroke-width:1.25;stroke-opacity:.75}
-.whisker-figure .clear{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-opacity:.85;stroke-linejoin:round}
-.whisker-figure .track{stroke:var(--soft);stroke-opacity:.35;stroke-width:1}
-.whisker-figure .error{stroke:var(--ink);stroke-width:3}
-.whisker-figure .halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.8;fill:none}
-.whisker-figure .reach{stroke:var(--ink);stroke-width:1.75;fill:none}
+@media print{.table-picture{--ink:#000;--soft:#444;--line:#bbb;--mark:$mark;--paper:#fff}}
+.table-picture text{fill:var(--ink)}
+.table-picture .soft{fill:var(--soft)}
+.table-picture .strong{font-weight:600}
+.table-picture .title{font-size:15px;font-weight:600}
+.table-picture .number{font-variant-numeric:tabular-nums}
+.table-picture .paper{fill:var(--paper)}
+.table-picture .grid{stroke:var(--line);stroke-width:1}
+.table-picture .zero{stroke:var(--soft);stroke-width:1}
+.table-picture .whisker{stroke:var(--mark);stroke-width:1.75;fill:none}
+.table-picture .dot{fill:var(--mark);stroke:var(--mark);stroke-width:1.75}
+.table-picture .open{fill:var(--paper)}
+.table-picture .bar{fill:var(--paper);stroke:var(--mark);stroke-width:1.75}
+.table-picture .chosen{fill:var(--mark)}
+.table-picture .filled{fill:var(--mark);fill-opacity:.45}
+.table-picture .modelled{stroke-dasharray:5 3;fill-opacity:.45}
+.table-picture .cut{stroke:var(--paper);stroke-width:5;fill:none}
+.table-picture .small{font-size:11px}
+.table-picture .shade{fill:var(--mark)}
+.table-picture .frame{stroke:var(--line);stroke-width:1;fill:none}
+.table-picture .stripe{stroke:var(--soft);stroke-width:1.25;stroke-opacity:.75}
+.table-picture .clear{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-opacity:.85;stroke-linejoin:round}
+.table-picture .track{stroke:var(--soft);stroke-opacity:.35;stroke-width:1}
+.table-picture .error{stroke:var(--ink);stroke-width:3}
+.table-picture .halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.8;fill:none}
+.table-picture .reach{stroke:var(--ink);stroke-width:1.75;fill:none}
 """)
     .substitute(ink=INK, soft=SOFT, mark=COLOURS[0])
     .strip()
@@ -127,7 +127,7 @@ def picture(
     wide, high = math.ceil(width), math.ceil(height)
     style = f"<style>{STYLE}</style>{HATCH if hatched else ''}" if standalone else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="whisker-figure" role="img" viewBox="0 0 {wide} {high}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="table-picture" role="img" viewBox="0 0 {wide} {high}" '
         f'width="{wide}" height="{high}"><title>{escape(title)}</title><desc>{escape(told)}</desc>{style}'
         f'<rect class="paper" width="{wide}" height="{high}" rx="6"/>{"".join(parts)}</svg>\n'
     )

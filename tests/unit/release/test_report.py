@@ -409,7 +409,7 @@ def test_a_table_has_one_name_on_the_whole_page():
     html = page_of(a_release(domain, '["age group" industry]', mechanism="margins"))
     words = " ".join(Page(html).text.split())
     # The narrower attribute goes across.
-    assert '<th scope="colgroup" colspan="3" class="across">age group</th>' in html
+    assert '<th scope="col" colspan="3" class="across">age group</th>' in html
     assert "industry by age group" not in words + html
     assert words.count("age group by industry") >= 5
 

@@ -10,7 +10,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from tabulary.builder.pages.layout import Cell, TableView
+from tabulary.builder.pages.layout import BuiltTable, Cell
 from tabulary.release.svg import (
     CHARACTER,
     HATCH,
@@ -41,7 +41,7 @@ _WIDEST = 1100
 _NARROWEST, _ROOMY = 18, 56
 
 
-def heat_map_svg(view: TableView) -> Markup:
+def heat_map_svg(view: BuiltTable) -> Markup:
     """Return a heat map: the larger a number, the stronger its shade, with the number inside where there is room.
 
     Negative numbers, which only noise makes, have the faintest shade.
@@ -84,7 +84,7 @@ def heat_map_svg(view: TableView) -> Markup:
     return _picture("heat map", view, width, y + 28, told, parts)
 
 
-def bars_svg(view: TableView) -> Markup:
+def bars_svg(view: BuiltTable) -> Markup:
     """Return bars from zero, a group for each row, with whiskers for the 95 % intervals and the numbers beside them.
 
     A bar that noise dominates is hatched. Where no error is known there are no whiskers.
@@ -158,7 +158,7 @@ def _shade(value: float | None, most: float) -> float:
     return shade(max(0.0, value) / most if most > 0 else 0.0)
 
 
-def _shades(view: TableView, most: float) -> list[tuple[str, float]]:
+def _shades(view: BuiltTable, most: float) -> list[tuple[str, float]]:
     """Return the numbers of a legend from nothing to the largest one, each with its shade."""
     percent = _is_percent([cell for line in view.cells() for cell in line])
     steps = Axis(0.0, most, 0.0, 1.0).ticks() if most > 0 else [0.0]
@@ -195,7 +195,7 @@ def _bar(cell: Cell, axis: Axis, y: float) -> str:
     return f'{drawn}<path class="halo" d="{ends}"/><path class="reach" d="{ends}"/>'
 
 
-def _bar_legend(view: TableView) -> list[tuple[str, str]]:
+def _bar_legend(view: BuiltTable) -> list[tuple[str, str]]:
     entries = [(view.measure.lower(), _SOLID)]
     if view.has_errors:
         entries.append(("95 % interval", _WHISKER))
@@ -217,7 +217,7 @@ def _is_percent(cells: Sequence[Cell]) -> bool:
     return any(cell.text.endswith("%") for cell in cells)
 
 
-def _extremes(view: TableView, cells: Sequence[Sequence[Cell]]) -> str:
+def _extremes(view: BuiltTable, cells: Sequence[Sequence[Cell]]) -> str:
     """Return in words what stands out in a picture: the largest number, the smallest, and what is in doubt."""
     found = [
         (cell.value, ", ".join((*view.row_labels[i], *view.column_labels[j])) or view.measure, cell)
@@ -233,7 +233,7 @@ def _extremes(view: TableView, cells: Sequence[Sequence[Cell]]) -> str:
     return f"{said} Hatched, for noise dominates: {doubtful:,} of {len(found):,}." if doubtful else said
 
 
-def _cut(view: TableView, rows: int, columns: int) -> str:
+def _cut(view: BuiltTable, rows: int, columns: int) -> str:
     """Return what is not drawn; nothing if all is."""
     wholes = ((rows, len(view.row_labels), "rows"), (columns, len(view.column_labels), "columns"))
     said = [f"the first {drawn:,} of {whole:,} {words}" for drawn, whole, words in wholes if drawn < whole]
@@ -241,7 +241,7 @@ def _cut(view: TableView, rows: int, columns: int) -> str:
 
 
 def _picture(
-    kind: str, view: TableView, width: float, height: float, told: str, parts: Sequence[str]
+    kind: str, view: BuiltTable, width: float, height: float, told: str, parts: Sequence[str]
 ) -> Markup:
     return Markup(picture(width, height, f"{view.caption}: {kind}", told, parts, standalone=False))
 
