@@ -122,6 +122,7 @@ lint: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.plain_english
 
 # Two processes share the cores already; a thread a core in each would only get in the way.
 test test-all audit check: export OPENBLAS_NUM_THREADS ?= 1

@@ -31,6 +31,7 @@ from tabulary.suppress.classical_method.classical import Suppression, classical
 from tabulary.suppress.classical_method.rules import ProtectionLevels, Threshold
 from tabulary.suppress.classical_method.suppression_problem import lines
 from tabulary.suppress.simulatable_method.simulatable import SimulatableTable, simulatable
+from tabulary_papers.datasets.carriers import carriers
 
 LIMIT = 5
 SHARE = 0.1
@@ -150,7 +151,7 @@ def patterns(seconds: float) -> None:
 
 def decisions() -> None:
     """Print how long it takes to decide all cells of two tables, beside what may be waited for."""
-    small, large = datasets.describe("hair-eye-gene"), datasets.carriers()
+    small, large = datasets.describe("hair-eye-gene"), carriers()
     # Compiled before the clock starts, as in every process after the first.
     decided(small)
     for data, allowed, waited in ((small, 10.0, "ten seconds"), (large, 300.0, "five minutes")):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,9 @@ PROFILE = os.environ.get("TABULARY_EXAMPLES", "full")
 
 settings.load_profile(PROFILE)
 
+SLOW_FOLDERS = [Path(__file__).parent / "statistical", Path(__file__).parent / "unit" / "papers"]
+"""What is slow as a whole: many draws, and the tables and figures of papers made again."""
+
 
 class _OneProcessAFile(LoadGroupScheduling):
     """Sends the tests of a file to one process, which makes once what they share; and those of a group, as ever."""
@@ -52,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
             if not is_grouped(item):
                 item.add_marker(pytest.mark.xdist_group(GROUP))
-        if "statistical" in item.path.parts:
+        if any(folder in item.path.parents for folder in SLOW_FOLDERS):
             item.add_marker(pytest.mark.slow)
         _limit_examples(item)
 

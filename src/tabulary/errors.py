@@ -4,11 +4,11 @@
 
     TabularyError
     ├── PublicError                made of public things only: may be shown to anyone
-    │   ├── InvalidDomain          attributes, levels or structural zeros that cannot be
+    │   ├── InvalidDomain          invalid attributes, levels or structural zeros
     │   ├── InvalidWorkload        a margin that names what the domain does not have
     │   ├── InvalidTable           an array that does not fit its domain
-    │   ├── InvalidPrivacy         ε, δ, ρ, a neighbouring relation that cannot be
-    │   ├── InvalidNoise           a scale or a sampler that cannot be
+    │   ├── InvalidPrivacy         ε, δ, ρ, an invalid neighbouring relation
+    │   ├── InvalidNoise           an invalid scale or sampler
     │   ├── InvalidArgument        an argument or option with a value it cannot have, or that contradicts another
     │   ├── InvalidPlan            a plan that cannot be made or that does not keep its promise
     │   ├── InvalidSettings        a plan file or a service file that cannot be followed

@@ -13,7 +13,7 @@ from tests.entropy import SeededEntropy
 
 @pytest.fixture(autouse=True)
 def _replayable(monkeypatch):
-    monkeypatch.setattr("tabulary.studies.differencing.SystemEntropy", lambda: SeededEntropy(11))
+    monkeypatch.setattr("tabulary.attacks.differencing.SystemEntropy", lambda: SeededEntropy(11))
 
 
 def said(*arguments):

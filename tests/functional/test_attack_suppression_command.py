@@ -49,7 +49,7 @@ def test_the_rule_leaves_two_sets_and_a_breach(said):
         "Cells 2, 4 and 6. Values then: 1: 50 to 55, 2: 5, 3: 50 to 55, 4: 0 to 5, 5: 100, 6: 0 to 5."
         in words
     )
-    assert "all of the 100 people of cell 5 have it" in words
+    assert "Cell 5: all 100 have it." in words
 
 
 def test_without_the_least_number_of_cells_more_sets_are_left(said):
@@ -64,7 +64,7 @@ def test_the_prior_tells_which_set_it_was_and_what_that_makes_of_a_person(said):
     words = said("attack", "suppression", "genes.csv", "--threshold", "5", "--probability", "0.4")
     assert "Cells 1, 3 and 5, probability above 99.9 %" in words
     assert "0.40 → 0.77" in words
-    assert "The largest move is 92% of what it was." in words
+    assert "The largest change is 92% of the prior." in words
 
 
 def test_the_prior_may_stand_in_the_file(said, here):
@@ -166,7 +166,7 @@ def test_help_and_reference_list_every_attack():
         ("eye,count,people\nblue,9,5\nbrown,[c],3\n", "above the number of people"),
         ("eye,count,people\nblue,[c],5\nbrown,[c],3\ntotal,10,\n", "contradict"),
         ("eye,hair,count\na,x,9\nb,y,[c]\n", "not every combination"),
-        ("eye,count\nblue,3\nblue,4\n", "twice"),
+        ("eye,count\nblue,3\nblue,4\n", "has two rows"),
         ("eye,count\nblue,nan\n", "no number"),
         ("eye,number\nblue,3\n", "no column 'count'"),
         ("", "no rows"),

@@ -190,3 +190,16 @@ def test_every_user_has_a_page_that_orders_the_guides():
     assert guides - landings <= linked, "a guide that no user is led to"
     front = read("docs/index.md")
     assert all(f"how-to/{name}" in front for name in landings)
+
+
+def test_every_file_that_the_page_on_the_architecture_names_is_there():
+    text = (EXPLANATION / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)`", text)
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / "src" / "tabulary" / name).is_file()] == []
+
+
+def test_the_page_on_the_architecture_names_every_room():
+    text = (EXPLANATION / "architecture.md").read_text(encoding="utf-8")
+    rooms = {path.parent.name for path in (ROOT / "src" / "tabulary").glob("*/__init__.py")}
+    assert rooms <= set(re.findall(r"`(\w+)`", text))

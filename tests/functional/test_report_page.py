@@ -124,7 +124,7 @@ def test_no_words_of_a_picture_run_into_others_whatever_the_type_is(browser, fol
     for release in (folder, crowded):
         with window(browser, HERE) as page:
             _opened(page, release)
-            page.add_style_tag(content=f".whisker-figure{{font-family:'{type_face}',sans-serif !important}}")
+            page.add_style_tag(content=f".table-picture{{font-family:'{type_face}',sans-serif !important}}")
             assert page.locator("figure svg").count() > 3
             assert page.evaluate(_COLLIDING) == []
 

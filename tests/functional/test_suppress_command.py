@@ -63,7 +63,11 @@ def test_the_table_stands_beside_its_promise_and_its_decisions(said):
     assert "│ blue │ 61 │ 88 │ 149 │" in words
     assert "│ total │ 104 │ 217 │ 321 │" in words
     assert "keeps ε-semantic privacy with ε = 0.5, except with a probability of at most δ = 0.1." in words
-    assert words.index("rests on") < words.index("The prior is right") < words.index("Not promised")
+    assert (
+        words.index("The promise assumes this")
+        < words.index("The prior is right")
+        < words.index("Not promised")
+    )
     assert "Differential privacy" in words[words.index("Not promised") :]
     assert "7 decisions in a public order" in words
 
@@ -303,7 +307,7 @@ def test_a_file_that_is_no_table_is_refused(refused, here, change, words):
         ([*PRIOR, "--private", "count"], "--private needs --persons"),
         ([*PRIOR, "--persons"], "--persons needs --private"),
         ([*PRIOR, "--dataset", "hair-eye-gene"], "--dataset has its own people"),
-        ([*PRIOR, "--people", "count"], "two things"),
+        ([*PRIOR, "--people", "count"], "two purposes"),
         ([*PRIOR, "--threshold", "5"], "No such option"),
         ([*PRIOR, "--rule", "guessed"], "guessed"),
     ],
@@ -369,7 +373,7 @@ def test_a_private_column_that_is_neither_yes_nor_no_is_refused(refused, here):
     words = refused(
         "suppress", "simulatable", "people.csv", "--persons", "--by", "eye", "--private", "ill", *PRIOR
     )
-    assert "something else than 0, 1, true or false" in words
+    assert "other than 0, 1, true or false" in words
 
 
 def test_what_holds_no_decisions_cannot_be_replayed(said, here):

@@ -7,6 +7,7 @@ from scipy import stats
 import tabulary as tb
 from tabulary.suppress.simulatable_method.decisions import FOLLOWS
 from tabulary.suppress.simulatable_method.suppressor import NO_SAFE_BINNING
+from tabulary_papers.datasets.carriers import carriers
 
 GENE = tb.datasets.describe("hair-eye-gene")
 LARGEST_FIRST = sorted(np.ndindex(3, 3), key=lambda cell: -GENE.people.counts[cell])
@@ -144,7 +145,7 @@ def test_the_brown_haired_of_section_3_would_never_be_told_apart():
 @pytest.mark.audit
 def test_nothing_is_suppressed_in_a_table_drawn_as_that_of_section_6():
     """Figure 5 in small: 6 × 6 cells, not 10 × 10, which `make bench NAME=suppress` has; priors of 0.3 to 0.5."""
-    made = tb.datasets.carriers(6, 6)
+    made = carriers(6, 6)
     table = tb.suppress.simulatable(made.people, made.table, made.probability, 0.5, 0.2)
     assert {decision.sampler for decision in table.decisions} >= {"exact", "chain"}
     assert table.promised_delta < 0.201

@@ -128,7 +128,7 @@ def test_with_one_prior_for_all_every_count_within_the_range_is_safe(people, pri
     # Then a posterior is the share of the cell, and it moves by ρ, or by ρ p/(1-p) for the other value: below ε.
     margin = min(prior, 1 - prior)
     count_law = PoissonBinomial([people], [prior])
-    if margin * math.log(1 + epsilon) * count_law.mean >= 1:
+    if margin * math.log(1 + epsilon) * (count_law.people @ count_law.probability) >= 1:
         assert deviation_within_the_range(count_law, margin, epsilon) < epsilon
 
 

@@ -89,7 +89,6 @@ def test_a_tally_is_what_brute_force_counts_and_its_margins_agree_on_the_total(c
     check_counts(counted_by, population)
 
 
-@pytest.mark.sample
 @elsewhere
 @few
 @given(populations())

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from tabulary.attacks.differencing import averaging, demonstration_ptable, differencing
 from tabulary.cellkey import KeyedRecords, PTable, RecordKeys, perturb, record_keys
 from tabulary.core.domain import Domain
+from tabulary.core.proportion import Proportion
 from tabulary.errors import InvalidArgument, InvalidPrivacy
 from tabulary.noise import DiscreteLaplace, ExactSampler
-from tabulary.studies.differencing import averaging, demonstration_ptable, differencing
-from tabulary.studies.proportion import Proportion
 from tests.entropy import SeededEntropy
 
 SURE = 1 - 1e-6

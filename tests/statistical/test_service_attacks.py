@@ -18,6 +18,7 @@ import pytest
 from scipy import stats
 
 import tabulary as tb
+from tabulary.attacks.differencing import demonstration_ptable
 from tabulary.builder.app import create_app
 from tabulary.builder.service import Dataset, Service
 from tabulary.builder.state import State
@@ -30,7 +31,6 @@ from tabulary.noise import ExactSampler
 from tabulary.noise.keyed import derived_key
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
-from tabulary.studies.differencing import demonstration_ptable
 from tabulary.workflows.answering.answers import Answer
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.edition import Edition

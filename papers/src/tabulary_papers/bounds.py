@@ -127,7 +127,7 @@ def published_quantile_bound(
     gap of the solver), since the truth is a candidate. The difference d of the two tables is a table, so its components
     d^S are orthogonal, and \|d^S\| ≤ 2q/Π k. A cell of the margin α sums Π_{j∉α} k of Σ_{S⊆α} d^S, and by Cauchy and
     Schwarz over its cells the margin is within 2^{\|α\|/2} · 2q, for any numbers of levels. A Fourier coefficient is
-    the f^S of binary attributes but for its sign. Rounding a vertex moves at most half a person a term.
+    the f^S of binary attributes but for its sign. Rounding a vertex moves at most half a person per term.
 
     >>> from tabulary import datasets
     >>> from tabulary_papers.published import published_fourier

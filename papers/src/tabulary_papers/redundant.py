@@ -80,7 +80,7 @@ def exact_redundant_sensitivity(workload: Workload, neighbours: Neighbours) -> F
     r"""Return the exact L1 sensitivity of all terms f^S(x_S)·Π k, S in the downward closure of the workload.
 
     A record in cell x adds to the terms of S the product over its attributes of the vector k·e_x - 1, whose L1
-    norm is 2(k - 1) at every level. Add-remove, c records a person: Δ = c Σ_S Π 2(k - 1).
+    norm is 2(k - 1) at every level. Add-remove, c records per person: Δ = c Σ_S Π 2(k - 1).
 
     Replace: with D the attributes in which the two records differ and T = S ∩ D, the terms of S move by
     Π_{S∖D} 2(k - 1) times \|⊗_T (k·e_x - 1) - ⊗_T (k·e_y - 1)\|₁. Along an attribute of T the pair of entries is

@@ -44,7 +44,7 @@ class Means:
         if payment.budget is not None and payment.budget != account.budget:
             raise ServiceError(
                 f"the file says that account {account.name!r} has a budget of {payment.budget}, but it was opened with "
-                f"{account.budget}, and a budget stands for good. Nothing was spent. Correct the file."
+                f"{account.budget}, and a budget never changes. Nothing was spent. Correct the file."
             )
         return account
 

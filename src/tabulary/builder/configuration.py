@@ -40,7 +40,7 @@ class Listening:
             )
         if not 1 <= self.workers <= MOST_WORKERS:
             raise InvalidSettings(f"there may be 1 to {MOST_WORKERS} workers, not {self.workers}.")
-        # Refuses a name that cannot be.
+        # Refuses an invalid name.
         Hosts(self.named, self.host)
 
     @property
@@ -88,7 +88,7 @@ class ServiceFile:
 
 
 def read_service_file(path: str | Path) -> ServiceFile:
-    """Return what a service file says; refuse an unknown key, a missing one and a value that cannot be.
+    """Return what a service file says; refuse an unknown key, a missing one and an invalid value.
 
     Reads no records: the sources need not exist yet. Paths are relative to the file's folder. What is wrong is said
     with the file, the table and the key.

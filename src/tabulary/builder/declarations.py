@@ -107,7 +107,7 @@ class Declaration:
 
 
 def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
-    """Return what a table [dataset.NAME] declares; refuse what cannot be."""
+    """Return what a table [dataset.NAME] declares; refuse invalid ones."""
     _refuse_unusable(name, f"{section.name}: the name of a dataset")
     version = section.take("version", str)
     _refuse_unusable(version, f"{section.name} version")
@@ -222,7 +222,7 @@ def _read_sparsity(section: Section) -> Sparsity | None:
 
 
 def _refuse_too_little(place: str, budget: Privacy, cost: Privacy) -> None:
-    """Refuse a budget that cannot pay once, before the account is opened: its budget stands for good."""
+    """Refuse a budget that cannot pay once, before the account is opened: its budget never changes."""
     try:
         price = cost_in_unit_of(budget, cost)
     except LedgerError as problem:

@@ -22,7 +22,7 @@ _LABELS = {
 def write_demonstration(folder: Path, *, progress: Progress | None = None) -> Path:
     """Write generated people and the service file of a table builder over them; return the file.
 
-    ρ = 1/8 for all tables of up to three of seven attributes. Cells that cannot be are not declared: a plan of
+    ρ = 1/8 for all tables of up to three of seven attributes. Structural zeros are not declared: a plan of
     residuals without reconstruction adds noise to them as to any other.
     """
     datasets.people(PEOPLE, seed=2026, path=folder / "people.parquet", progress=progress)

@@ -178,7 +178,7 @@ def _open_account(means: Means, state: State, declared: Declaration) -> None:
         if payment.budget is None:
             raise ServiceError(
                 f"the ledger has no account {payment.account!r}, and the file does not say what its budget is. Add a "
-                f"table [dataset.{declared.name}.budget]; it stands for good."
+                f"table [dataset.{declared.name}.budget]; it never changes."
             ) from None
         with state.log.writing() as act:
             act.note(COMMAND_LINE, Action.account_opened, payment.account)

@@ -66,7 +66,7 @@ class Place:
 
 
 def read_place(section: Section, folder: Path) -> Place:
-    """Return the place that a table such as [ledger] names; refuse one that cannot be."""
+    """Return the place that a table such as [ledger] names; refuse an invalid one."""
     told = section.take("database", str)
     password_file = section.take("password_file", str, default=None)
     section.done()

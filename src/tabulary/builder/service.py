@@ -160,7 +160,7 @@ class Service:
         return None if self.signing_key is None else self.signing_key.public
 
     def close(self) -> None:
-        """Forget the records, and let go of the state and the ledger."""
+        """Forget the records, and close the state and the ledger."""
         # First what loses something if the process ends before all is closed: requests that were counted.
         self.state.close()
         for dataset in self.datasets.values():

@@ -2,10 +2,10 @@
 
 Three layouts, in the names of their columns:
 
-- long, `pcv,ckey,pvalue`: one row a cell value and key; of the Office for National Statistics (ONS);
-- intervals, `i;j;p;v;p_int_lb;p_int_ub`: one row a cell value i and offset v, which holds for keys in
+- long, `pcv,ckey,pvalue`: one row per cell value and key; of the Office for National Statistics (ONS);
+- intervals, `i;j;p;v;p_int_lb;p_int_ub`: one row per cell value i and offset v, which holds for keys in
   [p_int_lb, p_int_ub); of the R package ptable. Its export for τ-Argus leaves out `p_int_lb`;
-- wide, `V1,V2,…`: column Vi holds the offsets of the cell value i, one row a key; what ptable makes with type "abs".
+- wide, `V1,V2,…`: column Vi holds the offsets of the cell value i, one row per key; what ptable makes with type "abs".
 """
 
 import csv

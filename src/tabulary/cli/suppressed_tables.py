@@ -10,7 +10,7 @@ from rich.text import Text
 from tabulary.cli.console import output
 from tabulary.core.suppressed_table import MARK, SuppressedTable
 from tabulary.release import StagedFolder, staged_folder
-from tabulary.release.figure import show_count
+from tabulary.release.svg import show_count
 from tabulary.suppress.pages.table_layout import TOTAL, LayoutEntry, TableLayout
 
 # A terminal shows this many lines of a table without becoming unreadable.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DEFAULT_BYTES = 512 << 20
-"""How many bytes a cache keeps unless it is told otherwise."""
+"""The default limit of a cache, in bytes."""
 
 ENTRY_BYTES = 512
 """What an entry costs besides its own bytes: its key and its place. A million empty entries are bounded too."""

@@ -35,7 +35,7 @@ def contrast_sensitivity(
 ) -> MarginSensitivity:
     """Return the sensitivity of the coefficients that vary on each of `sets`, each divided by its scale.
 
-    Add-remove, c records a person: Δ₁ = c Σ_S Π (k - 1) / s, the same for every record. Δ₂² = c² max over
+    Add-remove, c records per person: Δ₁ = c Σ_S Π (k - 1) / s, the same for every record. Δ₂² = c² max over
     possible x of Σ_S Π n(x) / s².
 
     Replace: Δ₁ = c max over pairs x, y of Σ_S ‖r_S(x) - r_S(y)‖₁ / s, where r_S(x) is what a record in x adds

@@ -1,4 +1,4 @@
-"""The domain: named attributes with ordered, labelled levels, and the cells that cannot be.
+"""The domain: named attributes with ordered, labelled levels, and the structural zeros.
 
 Everything here is public. A domain is written down before the data are looked at.
 """
@@ -235,7 +235,7 @@ class Domain:
     def zero_blocks(self) -> tuple[tuple[Margin, NDArray[np.bool_]], ...]:
         """The structural zeros in groups that share no attribute, each as a mask over its attributes.
 
-        A cell is impossible exactly when one of the groups rules it out, so groups never need to be
+        A cell is impossible if and only if one of the groups rules it out, so groups never need to be
         multiplied into one large table.
         """
         groups: list[set[str]] = []

@@ -24,7 +24,7 @@ class Neighbours:
     is as confidential as any other count (`total_is_public`). For `add-remove` that is nothing new, and it is False.
 
     >>> print(Neighbours("replace", records=3))
-    replace, up to 3 records a person
+    replace, up to 3 records per person
     >>> print(Neighbours("replace", sensitive=("diagnosis",)))
     replace, in 'diagnosis' only
     >>> print(Neighbours("replace", may_drop=True))
@@ -99,5 +99,5 @@ class Neighbours:
 
     def __str__(self) -> str:
         only = f", in {listed(self.sensitive)} only" if self.sensitive else ""
-        many = "" if self.records == 1 else f", up to {self.records} records a person"
+        many = "" if self.records == 1 else f", up to {self.records} records per person"
         return self.relation + only + many + (", records may be dropped" if self.may_drop else "")

@@ -49,7 +49,7 @@ def residual_sensitivity(
 ) -> MarginSensitivity:
     r"""Return the sensitivity of these parts (margin, centred attributes), each divided by its scale.
 
-    Add-remove, c records a person: every record adds the same norms, and all c may be alike, so
+    Add-remove, c records per person: every record adds the same norms, and all c may be alike, so
     Δ₁ = c Σ L1/s and Δ₂² = c² Σ L2²/s². Exact, whatever the structural zeros.
 
     Replace: let two records agree on some attributes and differ on all others. A part of which an attribute of

@@ -54,7 +54,7 @@ def margin_sensitivity(
 ) -> MarginSensitivity:
     """Return the exact sensitivity of the cells of `margins`, each margin divided by its scale.
 
-    Add-remove, c records a person: each record adds one to one cell of every margin, and all c may fall in the
+    Add-remove, c records per person: each record adds one to one cell of every margin, and all c may fall in the
     same cells, so Δ₁ = c Σ 1/s and Δ₂² = c² Σ 1/s².
 
     Replace, c records: each record takes one from a cell x and gives one to a cell y in every margin where x

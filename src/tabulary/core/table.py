@@ -156,7 +156,7 @@ class Table:
         return array
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the table in long form: a column of labels an attribute, then `count`; one row a cell."""
+        """Return the table in long form: one column of labels per attribute, then `count`; one row per cell."""
         return long_columns(self.domain, {value_name("count", self.domain.attributes): self.counts})
 
     def to_pandas(self) -> "pandas.DataFrame":

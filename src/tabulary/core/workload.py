@@ -42,7 +42,7 @@ class Workload:
             raise InvalidWorkload("a workload needs at least one margin.")
         if len(set(self.margins)) < len(self.margins):
             twice = next(m for m in self.margins if self.margins.count(m) > 1)
-            raise InvalidWorkload(f"the workload asks for the margin {show_margin(twice)} twice.")
+            raise InvalidWorkload(f"the workload contains the margin {show_margin(twice)} twice.")
         object.__setattr__(self, "weights", self._checked_weights(weights))
 
     @classmethod
@@ -237,7 +237,7 @@ def _bits(positions: list[int], count: int) -> int:
 
 
 def show_margin(margin: Margin, *, together: bool | None = None) -> str:
-    """Return a margin as it is written in a workload, one-letter names `together` unless told otherwise.
+    """Return a margin as it is written in a workload, one-letter names `together` by default.
 
     >>> show_margin(("A", "B")), show_margin(("sex", "birth country"))
     ('[AB]', '[sex "birth country"]')

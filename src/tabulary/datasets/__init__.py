@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING
 from tabulary.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from tabulary.datasets.carriers import carriers
     from tabulary.datasets.microdata import MAX_PEOPLE, people
     from tabulary.datasets.population import people_domain
     from tabulary.datasets.published import Dataset, describe, load, names
-    from tabulary.datasets.two_way import independent_table, log_linear_table
 
 __all__ = [
     "MAX_PEOPLE",
     "Dataset",
-    "carriers",
     "describe",
-    "independent_table",
     "load",
-    "log_linear_table",
     "names",
     "people",
     "people_domain",

@@ -1,4 +1,4 @@
-"""The made-up population: seven attributes of a census, the cells that cannot be, how likely the others are.
+"""The made-up population: seven attributes of a census, the structural zeros, the probabilities of the other cells.
 
 The attributes and the number of their levels are those of Rinott, O'Keefe, Shlomo & Skinner (2018),
 section 3. The shares are invented to look like a census and estimate nothing about any country.

@@ -24,7 +24,7 @@ from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
 from tabulary.release.table import CONFIDENCE
 
-# A level whose released total is within this many standard errors of zero cannot be told from an empty one.
+# A level whose released total is within this many standard errors of zero cannot be distinguished from an empty one.
 _TOLD = 2.0
 # What a count may vary more than it seems to: one that is seen as zero may vary too.
 _UNSEEN = 1.0
@@ -34,7 +34,7 @@ _UNSEEN = 1.0
 class Association:
     """Cramér's V of a released table: as if the counts were exact, and with the noise taken out.
 
-    `left_out` names the levels that cannot be told from empty ones, and were not counted in. `estimate` is zero where
+    `left_out` names the levels that may be empty; they were not counted. `estimate` is zero where
     the noise explains all of χ².
 
     >>> print(Association(0.31, Interval(0.12, 0.0, 0.27, 0.95, "records")))
@@ -292,7 +292,7 @@ def _product_covariance(
 def _told_levels(
     table: Table, covariance: CellCovariance
 ) -> tuple[list[NDArray[np.intp]], tuple[tuple[str, str], ...]]:
-    """Return, for each attribute, the levels whose totals can be told from zero, and the names of the others."""
+    """Return, for each attribute, the levels whose totals are clearly above zero, and the names of the others."""
     kept, left_out = [], []
     for axis, (attribute, levels) in enumerate(
         zip(table.domain.attributes, table.domain.levels, strict=True)

@@ -22,7 +22,7 @@ _TOLERANCE = 1e-9
 def positive_cells(model: LogLinearModel, counts: Floats) -> Mask:
     """Return which cells are positive in the fit of the model to these counts, zeros possibly among them.
 
-    A possible cell is, exactly when some non-negative table with the same margins has it positive. Nothing but the
+    A possible cell is, if and only if some non-negative table with the same margins has it positive. Nothing but the
     pattern of zeros decides. Where a margin is zero, all its cells are; in a decomposable model no others are, and
     beyond that a linear program tells.
 
@@ -88,22 +88,15 @@ def _falls(model: LogLinearModel, observed: NDArray[np.intp], undecided: NDArray
     # Loaded only where a table has zeros.
     import highspy
 
+    from tabulary.linear_solver import simplex_solver
+
     margins = _places(model, np.concatenate([observed, undecided]))
     generators, functions = margins.shape[1], int(margins.max()) + 1
     falls = undecided.size
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, bool | int | float | str] = {
-        "output_flag": False,
-        "threads": 1,
-        # y = 0 is feasible, so the primal simplex method has where to start.
-        "presolve": "off",
-        "solver": "simplex",
-        "simplex_strategy": 4,
-        "primal_feasibility_tolerance": _TOLERANCE,
-        "dual_feasibility_tolerance": _TOLERANCE,
-    }
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
+    # y = 0 is feasible, so the primal simplex method (strategy 4) has a start.
+    solver = simplex_solver(
+        simplex_strategy=4, primal_feasibility_tolerance=_TOLERANCE, dual_feasibility_tolerance=_TOLERANCE
+    )
     infinite = highspy.kHighsInf
     solver.addVars(functions, np.full(functions, -infinite), np.full(functions, infinite))
     solver.addVars(falls, np.zeros(falls), np.ones(falls))

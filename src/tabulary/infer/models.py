@@ -93,7 +93,7 @@ class LogLinearModel:
     def junction(self) -> tuple[tuple[Margin, Margin | None], ...] | None:
         """The generators along a junction tree, each with what it shares with those before; None if there is none.
 
-        There is one, and the model is decomposable, exactly when a spanning tree of the generators, heaviest in
+        There is one, and the model is decomposable, if and only if a spanning tree of the generators, heaviest in
         attributes shared, shares as many as they repeat: Σ|generator| - |attributes|. Bernstein & Goodman (1981).
         The first generator has no separator.
 
@@ -141,7 +141,7 @@ class LogLinearModel:
     def design(self, cells: NDArray[np.intp]) -> Floats:
         """Return which cell of each generator's table some cells, given by their flat index, add to: 0 and 1.
 
-        A row a cell. The columns span the model and depend on each other; `parameters` is their rank on all cells.
+        One row per cell. The columns span the model and depend on each other; `parameters` is their rank on all cells.
 
         >>> LogLinearModel.parse("[A][B]", Domain({"A": "xy", "B": "xy"})).design(np.arange(4)).tolist()
         [[1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]

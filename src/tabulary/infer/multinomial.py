@@ -51,8 +51,8 @@ class ManyCounts:
         value, expected, variances = self.log_likelihood(shares)
         if value == -math.inf:
             raise InvalidTable(
-                "no counts with the total n can give these released counts with the stated noise. Check the counts, the "
-                "total and the noise: one of them does not fit the others."
+                "no counts with the total n can give these released counts with the stated noise. Check the counts, "
+                "the total and the noise: one of them does not fit the others."
             )
         for _ in range(_STEPS):
             gradient = expected - self.n * shares

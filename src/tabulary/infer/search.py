@@ -141,7 +141,7 @@ def _eliminated(
 ) -> Elimination:
     model = start
     steps: list[Step] = []
-    # The start must be fitted; of its parts, those that cannot be are left in.
+    # The start must be fitted; the parts without a fit stay in the model.
     fits[method](start)
     while True:
         candidates: list[tuple[float, Margin]] = []

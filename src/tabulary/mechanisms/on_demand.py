@@ -44,7 +44,7 @@ _CHECKED_DRAWS = 1000
 class MeasuredOnDemand:
     """The noisy values of the parts of a plan, drawn under one key when they are asked for. Public, as they leave here.
 
-    Unbiased. A part costs one sum of a counted table, one draw a value, and some twenty milliseconds for the tables of
+    Unbiased. A part costs one sum of a counted table, one draw per value, and twenty milliseconds for the tables of
     a law that was not drawn from lately. Noisy values are kept in a section of `cache`; those that were dropped are
     drawn again, the same. Safe to use from several threads.
 

@@ -40,7 +40,7 @@ class Inversion:
         self._guide = np.where(below == through, below + lowest, _UNCLEAR).astype(np.int16)
 
     def draw(self, count: int, entropy: Entropy) -> NDArray[np.int64]:
-        """Return `count` independent outcomes; one word a draw, and one more for every tie."""
+        """Return `count` independent outcomes; one word per draw, and one more for every tie."""
         words = fresh_words(entropy, count)
         outcomes: NDArray[np.int64] = self._guide[(words >> _GUIDE_SHIFT).astype(np.intp)].astype(np.int64)
         unclear = np.flatnonzero(outcomes == _UNCLEAR)

@@ -16,7 +16,7 @@ from tabulary.errors import InvalidNoise
 SMALLEST_KEY = 32
 """A key has at least this many bytes: nobody guesses 256 bits."""
 
-# Fixed for good: other blocks would be other words, and so other noise for the same question.
+# Fixed for ever: other blocks would be other words, and so other noise for the same question.
 _BLOCK_WORDS = 512
 
 

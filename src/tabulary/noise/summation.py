@@ -10,7 +10,7 @@ POINTS = 16
 
 
 def sum_rule(lengths: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return, one row a run, the points t and the positive weights w with Σ f(i) ≈ Σ w·f(t), 0 ≤ i < length.
+    r"""Return, one row per run, the points t and the positive weights w with Σ f(i) ≈ Σ w·f(t), 0 ≤ i < length.
 
     Gauss's quadrature for the counting measure instead of the Lebesgue measure. Its orthogonal polynomials are
     the discrete Chebyshev polynomials, whose recurrence has the diagonal (n - 1)/2 and the squared off-diagonal

@@ -83,10 +83,11 @@ class EntropyProgram:
         # Loaded only for an error message.
         import highspy
 
+        from tabulary.linear_solver import linear_solver
+
         k = self.offsets.astype(np.float64)
         every = np.arange(k.size, dtype=np.int32)
-        model = highspy.Highs()  # type: ignore[no-untyped-call]
-        model.setOptionValue("output_flag", False)
+        model = linear_solver()
         lower, upper = np.zeros(k.size), np.ones(k.size)
         if self.stay is not None:
             lower[k == 0] = upper[k == 0] = self.stay

@@ -72,7 +72,7 @@ class Tables:
     Args:
         domain: the attributes and levels.
         work: the tables, as text such as "[a b][a]" or as a `Workload`; its weights say how much each matters, which
-            is what `allocated` and `compare` reckon with.
+            is what `allocated` and `compare` use.
         epsilon: the ε of the whole list, the same for every cell.
         epsilons: the ε of every table by itself, instead.
         family: `Laplace` or `Normal`.

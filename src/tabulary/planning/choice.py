@@ -76,9 +76,9 @@ def plan(
         rounding: "none", or "nearest" or "controlled" for whole numbers after a reconstruction.
         objective: which expected error is to be small. "rmse": the mean square over all wanted cells, each
             margin by its weight; "max": the largest mean square of a wanted margin times its weight; "shrink":
-            what reconstruct = "shrink" is most in need of; "auto" for the one that suits the reconstruction.
-        records: about how many records there are, if that is public: what "shrink" reckons with when it spreads
-            the budget, 100,000 unless told. A wrong number costs accuracy, never privacy.
+            what reconstruct = "shrink" needs most; "auto" for the one that suits the reconstruction.
+        records: about how many records there are, if that is public: what "shrink" assumes when it spreads
+            the budget, 100,000 by default. A wrong number costs accuracy, never privacy.
         max_cells: refuse a table with more cells than this.
 
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})

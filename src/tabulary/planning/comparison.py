@@ -63,7 +63,7 @@ class Comparison:
 
     `candidates` hold a row for each mechanism and family of noise that keeps the promise; `refusals` name the
     mechanisms that offer nothing. `chosen` is the one that `plan` takes. `records` is what the model of shrunk
-    tables reckons with.
+    tables assumes.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.neighbours import Neighbours

@@ -28,7 +28,7 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
-    """Its name, by which a plan asks for it. It never changes, so that old releases can be read."""
+    """Its name, by which a plan requests it. It never changes, so that old releases can be read."""
     query: ClassVar[type[Query]]
     """The one type of query that it measures."""
     rank: ClassVar[int]

@@ -148,7 +148,7 @@ def _fourth_power(levels: int) -> float:
 
 
 def _pattern_sums(ks: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Σ weight⁴ over the cells of the counted attributes, one row a set, from its shares by subset."""
+    """Return Σ weight⁴ over the cells of the counted attributes, one row per set, from its shares by subset."""
     rows, order = ks.shape
     weights = shares.reshape((rows,) + (2,) * order)
     times = np.ones_like(weights)

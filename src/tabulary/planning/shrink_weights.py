@@ -32,7 +32,7 @@ from tabulary.planning.interaction_prior import STRENGTHS, prior
 from tabulary.planning.laplace_allocation import laplace_allocation
 
 RECORDS = 100_000
-"""The number of records that a plan reckons with, unless it is told another."""
+"""The number of records that a plan assumes by default."""
 
 CLEARLY = 0.8
 """The part of another plan's error that counts as clearly less: the model is not right to the digit."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
+from tabulary.linear_solver import simplex_solver
 from tabulary.planning.queries import LinearMap
 
 # Of the largest |measured| / scale: below this a deviation counts as none.
@@ -112,17 +113,9 @@ class _Restricted:
         self._cells: list[NDArray[np.intp]] = []
         self.multipliers = np.zeros(linear_map.size)
         self.iterations = 0
-        self._model = model = highspy.Highs()  # type: ignore[no-untyped-call]
-        options: dict[str, bool | int | float | str] = {
-            "output_flag": False,
-            "presolve": "off",
-            "solver": "simplex",
-            "threads": 1,
-            "primal_feasibility_tolerance": _TOLERANCE,
-            "dual_feasibility_tolerance": _TOLERANCE,
-        }
-        for name, value in options.items():
-            model.setOptionValue(name, value)
+        self._model = model = simplex_solver(
+            primal_feasibility_tolerance=_TOLERANCE, dual_feasibility_tolerance=_TOLERANCE
+        )
         both = 2 * linear_map.size
         every = np.arange(both, dtype=np.int32)
         model.addVars(both, np.zeros(both), np.full(both, highspy.kHighsInf))

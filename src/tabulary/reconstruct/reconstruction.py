@@ -41,7 +41,7 @@ def reconstruct(
     "none": the linear estimates. "shift": the same, raised by a constant that makes the full table
     non-negative with probability 95 %. "least-squares" and "lp": one non-negative full table that every wanted
     table is a margin of, with errors by simulation. "shrink": non-negative tables that agree, each with as much
-    of its interaction as can be told from noise, with errors by simulation. Post-processing: reads no data,
+    of its interaction as can be distinguished from noise, with errors by simulation. Post-processing: reads no data,
     spends no budget.
     """
     plan = measurement.plan

@@ -1,4 +1,4 @@
-r"""Shrinkage: tables that take from a noisy interaction only as much as it can be told from noise.
+r"""Shrinkage: tables that take from a noisy interaction only as much as it can be distinguished from noise.
 
 The unbiased table on A adds to the tables of its subsets an interaction that is measured with noise of known
 variance. Where the interaction is weaker than its noise, publishing it is worse than leaving it out. So from the
@@ -12,7 +12,7 @@ lowest order to the highest:
   the interaction of a cell is N(0, κ b), b the base: large cells vary more. With κ known the best estimate is
   b + d · κb/(κb + s). κ is φ² Σb²/Σb, and the strength φ² has the broad prior of `planning.interaction_prior`: its
   posterior follows from d itself (empirical Bayes), and the estimate is averaged over it;
-- the table is led to the tables of its subsets, non-negative, each cell by as much as is open about it: first by
+- the table is adjusted to the tables of its subsets, non-negative, each cell by its posterior spread: first by
   least squares (`projection`), then for the last digits by proportional fitting.
 
 At the end all tables are scaled until they agree on what they share (`proportional.Agreement`). No full table is
@@ -35,7 +35,7 @@ from tabulary.reconstruct.projection import nearest
 from tabulary.reconstruct.proportional import Agreement, Number, Projections, fit, held_table
 from tabulary.reconstruct.shrinkage_posterior import judged
 
-# A cell keeps at least this share of its base, or of what is open about it if that is less, so that fitting can
+# A cell keeps at least this share of its base, or of its posterior spread if that is less, so that fitting can
 # reach the margins; without noise nothing is open, and the measured table is kept as it is.
 _LEAST = 0.01
 _LEAST_OPEN = 0.1
@@ -67,7 +67,7 @@ MIXED = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Shrunken:
-    """The tables, and what the measurements left open about each of them.
+    """The tables, and the posterior spread of each of them.
 
     `tables` are on the maximal margins and agree with each other. `spreads` are the posterior standard deviations of
     the interaction in each cell, for every set of two and more attributes. `bias_share` is the part of the expected

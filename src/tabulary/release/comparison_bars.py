@@ -3,15 +3,15 @@
 import math
 
 from tabulary.planning.comparison import Candidate, Comparison, show_error
-from tabulary.release.figure import (
+from tabulary.release.svg import (
     BOLD,
     CHARACTER,
     MARGIN,
     PROSE,
     Axis,
+    axis_lines,
     legend_entries,
     picture,
-    show_tick,
     svg_text,
 )
 
@@ -56,10 +56,7 @@ def comparison_svg(compared: Comparison, *, width: int = 720, standalone: bool =
         svg_text(MARGIN, 28, _COMPARED, "title"),
         svg_text(MARGIN, 48, f"{_measure(compared).capitalize()}. Shorter is better.", "soft"),
     ]
-    for tick in axis.ticks():
-        x, line = axis.x(tick), "zero" if tick == 0 else "grid"
-        back.append(f'<line class="{line}" x1="{x}" x2="{x}" y1="{first:g}" y2="{y + 4:g}"/>')
-        back.append(svg_text(x, y + 20, show_tick(tick), "soft number", anchor="middle"))
+    back += axis_lines(axis, first, y)
     kinds = {_bar_kind(row, compared) for row in rows}
     legend, bottom = _bar_legend(y + 46, width, kinds, cut=max(aims) > top)
     told = _told(compared)

@@ -11,8 +11,8 @@ from tabulary.core.workload import show_margin
 from tabulary.planning import Plan
 from tabulary.planning.plan import CONSTRAINED
 from tabulary.planning.words import table_name
-from tabulary.release.figure import LEAST_SHOWN, show_count
 from tabulary.release.limits import Disagreement, Limits, disagreement, limits_of
+from tabulary.release.svg import LEAST_SHOWN, show_count
 from tabulary.release.table import CONFIDENCE, ReleasedTable
 from tabulary.release.wording import SHRUNK_HELD
 

@@ -52,7 +52,7 @@ class StagedFolder:
             return (self._content / name).read_bytes()
 
     def publish(self) -> None:
-        """Make everything written so far visible at `target`, at once and for good."""
+        """Make everything written so far visible at `target`, immediately and permanently."""
         with _clear_errors(self.target):
             for folder in (*{path.parent for path in self._written}, self._content):
                 sync_folder(folder)

@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from itertools import product
 
 from tabulary.errors import InvalidTable
-from tabulary.release.figure import (
+from tabulary.release.figure import Cell, cells_of, told_extremes
+from tabulary.release.svg import (
     BOLD,
     CHARACTER,
     MARGIN,
     PROSE,
     TITLE,
     Axis,
-    Cell,
-    cells_of,
     picture,
+    shade,
+    shade_legend,
     shortened,
     show_tick,
     svg_text,
     told_apart,
-    told_extremes,
+    upright_text,
 )
 from tabulary.release.table import ReleasedTable
 
@@ -43,13 +44,12 @@ _NARROWEST = 46
 _LABEL, _PANEL_LABEL = 24, 32
 # More rows than these are drawn without numbers, which stand in the table anyway.
 _MOST_NUMBERED = 30
-# The strongest shade leaves what is written on it a contrast above 4.5 to 1, in the light and in the dark. Shades are
-# steps, so that all cells of one step are one path.
-_FAINTEST, _STRONGEST, _STEPS = 0.04, 0.5, 12
+# Shades are steps, so that all cells of one step are one path.
+_STEPS = 12
 
 
 @dataclass(frozen=True)
-class _Grid:
+class _CellLayout:
     """Where the cells of one panel stand, and in how many lines their numbers: none where there is no room."""
 
     rows: tuple[str, ...]
@@ -145,14 +145,14 @@ def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, sta
 
 def _layout(
     rows: tuple[str, ...], columns: tuple[str, ...], cells: Sequence[Cell], names: Sequence[str], room: float
-) -> tuple[_Grid, float, int]:
+) -> tuple[_CellLayout, float, int]:
     """Return the cells of a panel, the way from one panel to the next, and how many stand beside each other.
 
     As many as can have their numbers, in a picture that is not too high; where none has, as many as there is room for.
     """
     named = BOLD * CHARACTER * max(map(len, names))
 
-    def placed(grid: _Grid) -> tuple[_Grid, float, int]:
+    def placed(grid: _CellLayout) -> tuple[_CellLayout, float, int]:
         # A panel is as wide as its cells, or as its name.
         pitch = max(grid.width, named) + _GAP
         return grid, pitch, min(max(1, int((room + _GAP) // pitch)), len(names))
@@ -165,7 +165,7 @@ def _layout(
     return placed(_grid(rows, columns, cells, 0))
 
 
-def _grid(rows: tuple[str, ...], columns: tuple[str, ...], cells: Sequence[Cell], room: float) -> _Grid:
+def _grid(rows: tuple[str, ...], columns: tuple[str, ...], cells: Sequence[Cell], room: float) -> _CellLayout:
     """Return the roomiest layout that fits: numbers in one line, in two, under upright names, then shades alone."""
     name = CHARACTER * max(map(len, columns)) + 14
     whole = CHARACTER * max(len(f"{cell.text} {cell.width_text}") for cell in cells) + 14
@@ -175,13 +175,13 @@ def _grid(rows: tuple[str, ...], columns: tuple[str, ...], cells: Sequence[Cell]
     upright = name + 2
     if len(rows) <= _MOST_NUMBERED:
         if len(columns) * max(whole, name) <= room:
-            return _Grid(rows, columns, max(whole, name), _ONE_LINE, 24, upright=False, lines=1)
+            return _CellLayout(rows, columns, max(whole, name), _ONE_LINE, 24, upright=False, lines=1)
         if len(columns) * max(number, name) <= room:
-            return _Grid(rows, columns, max(number, name), _TWO_LINES, 24, upright=False, lines=2)
+            return _CellLayout(rows, columns, max(number, name), _TWO_LINES, 24, upright=False, lines=2)
         if len(columns) * number <= room:
-            return _Grid(rows, columns, number, _TWO_LINES, upright, upright=True, lines=2)
+            return _CellLayout(rows, columns, number, _TWO_LINES, upright, upright=True, lines=2)
     side, high = _SMALL
-    return _Grid(rows, columns, side, high, upright, upright=True, lines=0)
+    return _CellLayout(rows, columns, side, high, upright, upright=True, lines=0)
 
 
 def _combined(attributes: Sequence[str]) -> str:
@@ -194,7 +194,7 @@ def _combined(attributes: Sequence[str]) -> str:
     return f"combination of {', '.join(first)} and {last}" if first else last
 
 
-def _column_names(grid: _Grid, x: float, y: float) -> list[str]:
+def _column_names(grid: _CellLayout, x: float, y: float) -> list[str]:
     below = y + grid.head - 8
     middles = [x + (i + 0.5) * grid.side for i in range(len(grid.columns))]
     if not grid.upright:
@@ -202,13 +202,10 @@ def _column_names(grid: _Grid, x: float, y: float) -> list[str]:
             svg_text(middle, below, name, anchor="middle")
             for middle, name in zip(middles, grid.columns, strict=True)
         ]
-    return [
-        f'<g transform="translate({middle + 4:g} {below:g}) rotate(-90)">{svg_text(0, 0, name)}</g>'
-        for middle, name in zip(middles, grid.columns, strict=True)
-    ]
+    return [upright_text(middle, below, name) for middle, name in zip(middles, grid.columns, strict=True)]
 
 
-def _panel(grid: _Grid, cells: Sequence[Cell], left: float, top: float, most: float) -> list[str]:
+def _panel(grid: _CellLayout, cells: Sequence[Cell], left: float, top: float, most: float) -> list[str]:
     """Return the cells of one panel: a path for each shade, one for all hatching, and the numbers."""
     shades: dict[int, list[str]] = {}
     hatched, tracks, lines, dashes = [], [], [], []
@@ -269,22 +266,15 @@ def _step(count: float, most: float) -> int:
 
 
 def _opacity(step: int) -> float:
-    return _FAINTEST + (_STRONGEST - _FAINTEST) * step / _STEPS
+    return shade(step / _STEPS)
 
 
-def _legend(cells: Sequence[Cell], grid: _Grid, most: float, y: float) -> tuple[str, float, float]:
+def _legend(cells: Sequence[Cell], grid: _CellLayout, most: float, y: float) -> tuple[str, float, float]:
     """Return what the shades, lines and hatching mean, a line of the legend each, and how far they reach."""
     steps = Axis(0.0, most, 0.0, 1.0).ticks() if most > 0 else [0.0]
-    wide = max(CHARACTER * max(len(show_tick(step)) for step in steps) + 10, 36)
-    parts = []
-    for number, step in enumerate(steps):
-        x = MARGIN + number * wide
-        parts.append(
-            f'<rect class="shade" x="{x:g}" y="{y - 10:g}" width="{wide - 1:g}" height="12" '
-            f'fill-opacity="{_opacity(_step(step, most)):.3g}"/>'
-        )
-        parts.append(svg_text(x + wide / 2, y + 16, show_tick(step), "soft number", anchor="middle"))
-    reach = MARGIN + len(steps) * wide
+    shades = [(show_tick(step), _opacity(_step(step, most))) for step in steps]
+    drawn, reach = shade_legend(MARGIN, y, shades)
+    parts = [drawn]
     y += 40
     entries = []
     if grid.lines:

@@ -23,7 +23,7 @@ _DUST = 1e-6
 class Limits:
     """What one table leaves open with probability 95 %.
 
-    `zero` is the largest count that cannot be told from zero. Two counts of this table that are up to `difference`
+    `zero` is the largest count that may be zero. Two counts of this table that are up to `difference`
     apart may be equal; None where it has fewer than two uncertain cells. `all_at_once` holds the errors of all its
     cells at the same time; None where the law of its errors is not known well enough for that. `missing` is how many
     of its intervals are expected to miss, at most, where each holds as often as it says.

@@ -5,19 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tabulary.errors import InvalidTable
-from tabulary.release.figure import (
+from tabulary.release.figure import Cell, cells_of, told_extremes
+from tabulary.release.svg import (
     BOLD,
     CHARACTER,
     MARGIN,
     PROSE,
     TITLE,
-    Cell,
-    cells_of,
     picture,
     shortened,
     svg_text,
     told_apart,
-    told_extremes,
 )
 from tabulary.release.table import ReleasedTable
 

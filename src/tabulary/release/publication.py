@@ -157,7 +157,7 @@ class Publication:
             ),
             Status.unreliable: f"noise dominates: the {level} interval reaches zero",
             Status.withheld: "withheld",
-            Status.impossible: "a combination that cannot be: exactly zero",
+            Status.impossible: "an impossible combination: exactly zero",
         }[status]
 
     def small_print(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Margin
-from tabulary.release.figure import LEAST_SHOWN, show_count
+from tabulary.release.svg import LEAST_SHOWN, show_count
 from tabulary.release.table import ReleasedTable
 
 SHARES = (0.1, 0.5, 1.0)

@@ -9,7 +9,6 @@ from itertools import islice, product
 import numpy as np
 from markupsafe import Markup, escape
 
-from tabulary.core.domain import Margin
 from tabulary.planning import Plan
 from tabulary.planning.accuracy import CellErrors
 from tabulary.planning.comparison import compare_plans, request_of
@@ -17,22 +16,15 @@ from tabulary.planning.plan import CONSTRAINED
 from tabulary.planning.words import listed_words, table_name
 from tabulary.release.comparison_bars import comparison_svg
 from tabulary.release.conclusions import conclusions
-from tabulary.release.figure import (
-    HATCH,
-    STYLE,
-    Axis,
-    Cell,
-    cells_of,
-    show_count,
-    whisker_glyph,
-)
+from tabulary.release.figure import Cell, axis_over, cells_of, whisker_glyph
 from tabulary.release.formats import file_names
 from tabulary.release.heat_map import MOST_PANELS, MOST_SIDE, fits_a_heat_map, heat_map_svg
 from tabulary.release.loading import snippets
 from tabulary.release.manifest import SCHEMA, Fact, Imprint
 from tabulary.release.mosaic import mosaic_svg, reads_as_mosaic
 from tabulary.release.noise_table import noise_rows
-from tabulary.release.pages import label_spans, page_template
+from tabulary.release.page_table import Header, PageRow, PageTable, cross_head, row_heads
+from tabulary.release.pages import page_template
 from tabulary.release.promise import exact_interactions, promise_of
 from tabulary.release.relative_errors import (
     RelativeErrors,
@@ -41,6 +33,7 @@ from tabulary.release.relative_errors import (
     relative_errors,
     show_share,
 )
+from tabulary.release.svg import HATCH, STYLE, show_count
 from tabulary.release.table import ReleasedTable
 from tabulary.release.wording import (
     SHRUNK_HELD,
@@ -76,28 +69,21 @@ _FEWEST_CELLS = 60
 _MOST_COLUMNS = 12
 _COMFORTABLE_COLUMNS = 8
 _GLYPH_WIDTH = 260.0
+_SHORT = 16
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a shown table: the labels that begin on it, with the lines they span, and its cells."""
+class ReportTable(PageTable[Cell]):
+    """One table as the report shows it: a cross-table of so many `columns`, or one row per cell where there are none.
 
-    labels: tuple[tuple[str, int], ...]
-    cells: tuple[Cell, ...]
-    glyph: Markup
-
-
-@dataclass(frozen=True)
-class TableView:
-    """One table as the report shows it: a cross-table, or one line a cell where `columns` is empty."""
+    Where there are none, `glyphs` has a small picture for each row.
+    """
 
     anchor: str
     name: str
     csv: str
-    stub: Margin
-    across: str
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    columns: int
+    glyphs: tuple[Markup, ...]
     cells: int
     shown: int
     picture: Markup
@@ -106,12 +92,12 @@ class TableView:
     @property
     def has_impossible(self) -> bool:
         """Whether the legend of structural zeros is needed."""
-        return any(cell.impossible for row in self.rows for cell in row.cells)
+        return any(cell.impossible for row in self.body for cell in row.cells)
 
     @property
     def has_dominated(self) -> bool:
         """Whether the legend of intervals that reach zero is needed."""
-        return any(cell.noise_dominates for row in self.rows for cell in row.cells)
+        return any(cell.noise_dominates for row in self.body for cell in row.cells)
 
 
 @dataclass(frozen=True)
@@ -215,7 +201,7 @@ def report_html(
     return page
 
 
-def _views(plan: Plan, tables: Sequence[ReleasedTable]) -> list[TableView]:
+def _views(plan: Plan, tables: Sequence[ReleasedTable]) -> list[ReportTable]:
     """Return the tables that the page shows, with as many cells and pictures as it has room for."""
     names = file_names(plan.workload.margins)
     shown = tables[:MOST_TABLES]
@@ -254,7 +240,7 @@ def _picture(table: ReleasedTable, name: str, most_drawn: int) -> tuple[str, str
     )
 
 
-def _view(table: ReleasedTable, anchor: str, csv: str, *, most_cells: int, most_drawn: int) -> TableView:
+def _view(table: ReleasedTable, anchor: str, csv: str, *, most_cells: int, most_drawn: int) -> ReportTable:
     # The name keeps the order that was asked for, by which other parts of the page call the table too.
     name, across = table_name(table.margin), _column_attribute(table)
     if across:
@@ -263,27 +249,33 @@ def _view(table: ReleasedTable, anchor: str, csv: str, *, most_cells: int, most_
     width = len(table.domain.levels_of(across)) if across else 1
     rows = list(islice(product(*map(table.domain.levels_of, stub)), max(most_cells // width, 1)))
     cells = list(islice(cells_of(table), len(rows) * width))
-    axis = Axis.over(table, 6, _GLYPH_WIDTH)
+    axis = axis_over(table, 6, _GLYPH_WIDTH)
     picture, unpictured = _picture(table, name, most_drawn)
-    return TableView(
+    columns = table.domain.levels_of(across) if across else ("Count",)
+    names = [Header(name, "col", kind="number") for name in columns]
+    return ReportTable(
+        head=cross_head(stub or ("",), across, names if across else [*names, Header("95 % interval", "col")]),
+        body=tuple(
+            PageRow(_row_heads(rows, i), tuple(cells[i * width : (i + 1) * width])) for i in range(len(rows))
+        ),
         anchor=anchor,
         name=name,
         csv=csv,
-        stub=stub,
-        across=across,
-        columns=table.domain.levels_of(across) if across else (),
-        rows=tuple(
-            Row(
-                labels=label_spans(rows, i),
-                cells=tuple(cells[i * width : (i + 1) * width]),
-                glyph=Markup("") if across else Markup(whisker_glyph(cells[i], axis)),
-            )
-            for i in range(len(rows))
-        ),
+        columns=len(columns) if across else 0,
+        glyphs=() if across else tuple(Markup(whisker_glyph(cell, axis)) for cell in cells),
         cells=table.domain.size,
         shown=len(cells),
         picture=Markup(picture),
         unpictured=unpictured,
+    )
+
+
+def _row_heads(labels: Sequence[tuple[str, ...]], row: int) -> tuple[Header, ...]:
+    if not labels[row]:
+        return (Header("everyone", "row"),)
+    # A short label is not folded.
+    return tuple(
+        head._replace(kind="short") if len(head.label) <= _SHORT else head for head in row_heads(labels, row)
     )
 
 

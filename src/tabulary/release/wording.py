@@ -26,7 +26,7 @@ def afterwards_words(plan: Plan) -> str:
     if plan.reconstruct == "shrink":
         return (
             "Afterwards the tables were shrunk: of what a combination of attributes adds to smaller tables, only as "
-            "much was kept as can be told from noise. The rest follows from the smaller tables, the base: for two "
+            "much was kept as is clearly not noise. The rest follows from the smaller tables, the base: for two "
             "attributes that is independence, or dependence through a third one. The published tables are non-negative "
             "and agree with each other. That spends no privacy."
         )
@@ -64,7 +64,7 @@ def bias_words(plan: Plan, facts: Mapping[str, Fact]) -> str:
     if plan.reconstruct != "shrink":
         return ""
     said = [
-        "These tables are biased towards their base: what could not be told from noise is missing in them."
+        "These tables are biased towards their base: what could not be distinguished from noise is missing in them."
     ]
     if "bias_share" in facts:
         said.append(

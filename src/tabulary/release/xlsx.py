@@ -80,7 +80,7 @@ def _write_table(book: Any, published: Publication, bold: Any) -> None:
 
 
 def _write_cells(book: Any, published: Publication, bold: Any) -> None:
-    """Write the sheet for programs, with the columns of the CSV: one row a cell, all measures and the status."""
+    """Write the sheet for programs, with the columns of the CSV: one row per cell, all measures and the status."""
     domain = published.domain
     sheet = book.add_worksheet("Cells")
     values = (*published.measures, "status")

@@ -16,11 +16,12 @@ from tabulary.lazy import load_on_use
 from tabulary.registry import Registry
 
 if TYPE_CHECKING:
+    from tabulary.core.proportion import Proportion
     from tabulary.release.drawing import COLOURS, INK, SHAPES, SOFT, inline, styled
     from tabulary.studies.box_plots import Boxes, box_panels
     from tabulary.studies.curve_panels import Axis, Curve, Level, curves
     from tabulary.studies.own_data import PlanStudy
-    from tabulary.studies.perturbed_charts import bounds_shown, perturbed_chart, perturbed_panels
+    from tabulary.studies.perturbed_charts import perturbed_chart, perturbed_panels
     from tabulary.studies.perturbed_tables import (
         BOUND,
         EPSILONS,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
         measured,
         risk_utility,
     )
-    from tabulary.studies.proportion import SIGNIFICANT, Proportion, rejected, shown
-    from tabulary.studies.running import gathered, run
+    from tabulary.studies.proportion import SIGNIFICANT, rejected, shown
+    from tabulary.studies.running import run
     from tabulary.studies.selecting import chosen, distinct, number, numbers
     from tabulary.studies.study import Figure, Lab, Row, Section, Sheets, Study, Summary, Task, Value
 
@@ -61,13 +62,11 @@ __all__ = [
     "Summary",
     "Task",
     "Value",
-    "bounds_shown",
     "box_panels",
     "chosen",
     "compared_laws",
     "curves",
     "distinct",
-    "gathered",
     "inline",
     "measured",
     "number",

@@ -35,7 +35,7 @@ def risk_utility_chart(found: RiskUtility, *, name: str) -> Any:
 
 
 def perturbed_chart(rows: Sequence[Row], truth: Row, *, name: str) -> Any:
-    """Return Figure 1: a row a measure, a column a family, a box an ε, and a line at the true V."""
+    """Return Figure 1: one row per measure, one column per family, one box per ε, and a line at the true V."""
     repetitions = len(rows) // len(distinct(rows, "family", "epsilon"))
     return box_panels(
         perturbed_panels(rows, truth, MEASURES),

@@ -119,14 +119,14 @@ def _trials(
 
 
 def measured(table: Table, published: Table) -> dict[Measure, float]:
-    """Return Cramér's V of a published table, and its losses a cell that is possible, on average.
+    """Return Cramér's V of a published table, and its mean losses per possible cell.
 
     >>> from tabulary import datasets
     >>> census = datasets.load("uk-census")
     >>> measured(census, census)["l1"]
     0.0
     """
-    # What cannot be is not perturbed and loses nothing; it would flatter the average.
+    # An impossible cell is not perturbed and loses nothing; it would flatter the average.
     possible = ~table.domain.impossible(table.domain.attributes)
     original, counts = table.counts[possible], published.counts[possible]
     change = np.abs(counts - original)

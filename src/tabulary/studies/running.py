@@ -20,7 +20,7 @@ from tabulary.studies.study import Lab, Row, Section, Sheets, Study, Task
 
 PROCESSES = 2
 
-# Libraries that would each start a thread a core in every process.
+# Libraries that would each start one thread per core in every process.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 # Where Polars is imported, its handler of signals leaves a wait without an end asleep when Ctrl-C is pressed.

@@ -49,7 +49,7 @@ class Lab:
 class Task:
     """One piece of work: `work(lab, *arguments)`, a function of a module, so that any process can do it.
 
-    `key` names it within the study for good: what was done under a key is not done again.
+    `key` names it within the study for ever: what was done under a key is not done again.
     """
 
     key: str

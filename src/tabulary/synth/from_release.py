@@ -29,7 +29,7 @@ def from_release(
 ) -> SyntheticRecords:
     """Return records whose tables are those of the release, as nearly as whole records can have them.
 
-    `rows` are as many as the release counts people, unless said otherwise. The release must be consistent and not
+    `rows` is by default the number of people in the release. The release must be consistent and not
     negative: made with reconstruct "shrink", "least-squares" or "lp". Its attributes are those of its tables; one that
     no table holds is left out. Post-processing: reads no record, spends no budget; what was promised for the release
     holds for the rows. What the release does not say, the rows do not know: of the distributions that have its tables

@@ -11,7 +11,7 @@ candidate only while the tables of the tree that it would bring fit the stated m
 large a part as will have been spent of the budget when it is over (McKenna et al. 2022). Attributes that structural
 zeros tie together are a clique, in which the model holds nobody where nobody can be.
 
-The memory is that of one set of tables, eight bytes a cell. Fitting keeps several sets at a time.
+The memory is that of one set of tables, eight bytes per cell. Fitting keeps several sets at a time.
 """
 
 import warnings
@@ -198,8 +198,8 @@ def graphical(
         privacy: (ε, δ) or ρ; Gaussian noise has no pure ε.
         memory: what the model's tables may take, in bytes or as text such as "64 MiB".
         rounds: the parts that the budget is cut into, so that no more margins than that are measured; 16 an
-            attribute unless told.
-        rows: how many; as many as there are people, as far as that is public, unless told.
+            attribute by default.
+        rows: the number of rows; by default the number of people, as far as that is public.
         neighbours: what one person can change.
         ledger: the account that pays, from `Ledger.open(path).account(name)`; None keeps no books.
         purpose: a public word for the ledger's entry.

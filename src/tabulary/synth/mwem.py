@@ -196,7 +196,7 @@ def mwem(
         work: the margins that are chosen from; attributes in none of them are left out.
         privacy: `PureDP(1)`, `ApproxDP(1, 1e-9)` or `ZCDP("1/8")`.
         rounds: T, how many margins are measured; one may be measured again.
-        rows: how many; as many as there are people, as far as that is public, unless told.
+        rows: the number of rows; by default the number of people, as far as that is public.
         neighbours: what one person can change.
         passes: how often all measurements so far are gone through in a round.
         ledger: the account that pays, from `Ledger.open(path).account(name)`; None keeps no books.

@@ -67,8 +67,8 @@ def rap(
         work: the margins whose cells are the queries.
         privacy: (ε, δ) or ρ; Gaussian noise has no pure ε.
         rounds: T. One answers every query; more choose `per_round` queries each.
-        per_round: K, 10 unless told.
-        rows: how many; as many as there are people, as far as that is public and memory reaches, unless told.
+        per_round: K, 10 by default.
+        rows: the number of rows; by default the number of people, as far as that is public and memory allows.
         neighbours: what one person can change; "replace" is the algorithm as printed.
         accounting: "tight", or "printed" for the printed ρ and ρ/m a query in a single round.
         relaxed_rows: n', the rows that are fitted and then drawn from.

@@ -1,4 +1,4 @@
-"""How well synthetic rows have the tables they were made from. Told from the public side: no record is read."""
+"""How well synthetic rows have the tables they were made from, computed from public things only."""
 
 from dataclasses import dataclass
 from pathlib import Path

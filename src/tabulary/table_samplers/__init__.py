@@ -1,1 +1,1 @@
-"""The law of a table given what is known of it: who stands in its cells, and what a question may be answered."""
+"""The law of a table given its people, their priors and its released numbers: computed, or sampled."""

@@ -91,9 +91,9 @@ class ChainTableSampler:
         progress: Progress | None = None,
     ) -> None:
         if sweeps < 16:
-            raise InvalidArgument(f"a chain of {sweeps} sweeps shows nothing. Allow 16 sweeps at least.")
+            raise InvalidArgument(f"{sweeps} sweeps are too few for a chain. Allow at least 16.")
         if not tolerance > 0:
-            raise InvalidArgument(f"a tolerance of {tolerance} cannot be reached. Take one above zero.")
+            raise InvalidArgument(f"the tolerance must be above 0, not {tolerance}.")
         self._epsilon = None if epsilon is None else float(epsilon)
         self._tolerance = tolerance
         self._sweeps = sweeps
@@ -102,7 +102,7 @@ class ChainTableSampler:
     def answers(
         self, known: PartialTable, question: TableQuestion, *, draws: int, seed: PublicSeed
     ) -> PossibleAnswers:
-        """Return the answers that came up in `draws` tables, and what each would betray at most.
+        """Return the answers that came up in `draws` tables, and what each would reveal at most.
 
         A cell that follows from what is known has one answer; nothing is drawn for it.
         """
@@ -202,9 +202,9 @@ class ChainTableSampler:
         if not found:
             shape = " × ".join(map(str, known.shape))
             raise NotCertified(
-                f"tables of shape {shape} that agree with what is known could not be drawn with confidence: after "
+                f"tables of shape {shape} with the known sums could not be sampled reliably: after "
                 f"{made.sweeps:,} sweeps of {CHAINS} chains R̂ is {made.convergence.scale_reduction:.3f} (at most "
-                f"{_RATIO} is asked) and {made.convergence.effective:,.0f} tables are effective (at least "
+                f"{_RATIO} is required) and {made.convergence.effective:,.0f} tables are effective (at least "
                 f"{_EFFECTIVE:,.0f}). Nothing was concluded from them. Allow more sweeps, or merge levels that few "
                 "people have."
             )
@@ -285,8 +285,8 @@ def _parted(
     if (known.lower > 0).any() or any(
         known.upper[index] < known.count_law(index).size for index in np.ndindex(known.shape)
     ):
-        raise InvalidTable("groups are parted before cells are released or bounded, not after.")
-    parted = _some_answer(known, split)
+        raise InvalidTable("a group cannot be split after a cell was released or bounded.")
+    parted = known.answered(split, known.split_bounds(split)[0])
     whole = np.moveaxis(tables, split.axis + 1, 1)
     inside = whole[:, split.group]
     part = np.empty_like(inside)
@@ -308,14 +308,3 @@ def _parted(
     made = [whole[:, : split.group], part[:, None], (inside - part)[:, None], whole[:, split.group + 1 :]]
     asked = part.reshape(len(tables), -1).sum(axis=1)
     return np.moveaxis(np.concatenate(made, axis=1), 1, split.axis + 1), asked
-
-
-def _some_answer(known: PartialTable, split: SplitQuestion) -> PartialTable:
-    """Return what is known after the smallest answer there is to a split."""
-    _, last = known.groups[split.axis][split.group]
-    beyond = [
-        (split.cut, last) if axis == split.axis else (0, levels)
-        for axis, levels in enumerate(known.people.shape)
-    ]
-    total = int(known.sums[split.axis][split.group])
-    return known.answered(split, max(0, total - known.people.count_law(tuple(beyond)).size))

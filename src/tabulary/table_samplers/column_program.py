@@ -239,9 +239,7 @@ def _distance(lost: float, mass: _Float) -> float:
     """Return the bound of the total variation: what was left out, as a part of that and of what was found."""
     found = float(mass.sum())
     if found <= 0 and lost <= 0:
-        raise InvalidTable(
-            "no table agrees with the sums and the released cells: they contradict each other."
-        )
+        raise InvalidTable("the sums and the released cells contradict each other: no table has all of them.")
     return float(lost / (found + lost))
 
 

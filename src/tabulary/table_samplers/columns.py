@@ -61,7 +61,7 @@ class Column:
         if sum_chance <= 0 and cut > 0:
             return cls.of(count_laws, lower, upper, theta, total, cut=0.0)
         if sum_chance <= 0:
-            raise InvalidTable("a sum contradicts the cells it is made of: no table agrees with both.")
+            raise InvalidTable("a sum contradicts its cells: no table has both.")
         dropped = lost / sum_chance
         for i, law in enumerate(laws):
             marginal = _given(law, others[i], rest) / sum_chance

@@ -25,7 +25,7 @@ class _People:
 
 
 class ConditionalTables:
-    """The tables that a question leaves, whatever its answer: how they move, and what their counts betray.
+    """The tables that a question leaves, whatever its answer: how they move, and what their counts reveal.
 
     `known` holds one of the answers, and its cells and sums stand for those of any other. `doubt` is how likely any
     limit of one answer may fail.

@@ -19,7 +19,7 @@ class Convergence:
     `scale_reductions` are split R̂. Each chain is cut in two; with W the mean variance inside a half and B/n the
     variance of the means of their n records, R̂² = ((n - 1)/n · W + B/n)/W. It falls to 1 as chains forget their start:
     Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), who rank the records first, against heavy tails, which numbers
-    of people do not have. What never moved has 1, what chains disagree on for good has infinity.
+    of people do not have. What never moved has 1, what chains never agree on has infinity.
 
     `sizes` are effective: how many independent records would tell as much of the mean. Records over 1 + 2 Σ ρ_t, the
     integrated autocorrelation time, with ρ_t as Vehtari et al. combine it over chains, so that what these disagree on
@@ -50,7 +50,7 @@ class Convergence:
             correlations = 1 - (within - _covariances(centred)) / together
         total = halves.shape[0] * half
         sizes = total / _times(correlations)
-        # What never moved needs no more records; of what chains disagree on for good, no record counts.
+        # What never moved needs no more records; no record counts for what chains never agree on.
         sizes[together == 0] = total
         sizes[(within == 0) & (together > 0)] = 1.0
         return cls(reductions, sizes, total)

@@ -91,8 +91,8 @@ class ExactTableSampler:
         programs = _programs(known, question)
         if not programs:
             raise InvalidTable(
-                "the exact program takes tables in which at most two attributes have more than one group; this one "
-                "has more. Nothing was computed. Use the chain."
+                "the exact program is for tables in which at most two attributes have more than one group. Nothing was "
+                "computed. Use the chain."
             )
         program = min(programs, key=lambda each: each.cost)
         if program.cost > self.limit:
@@ -106,7 +106,7 @@ class ExactTableSampler:
 def _programs(known: PartialTable, question: TableQuestion | None) -> list[ColumnProgram]:
     """Return the ways to compute it: either axis may be the rows. None if more than two axes have groups."""
     refined = (
-        known.answered(question, _least_answer(known, question))
+        known.answered(question, known.split_bounds(question)[0])
         if isinstance(question, SplitQuestion)
         else known
     )
@@ -121,11 +121,3 @@ def _programs(known: PartialTable, question: TableQuestion | None) -> list[Colum
     if refined.shape[many] <= 2 * refined.shape[few]:
         sides.append((many, few))
     return [ColumnProgram(known, refined, question, rows=rows, columns=columns) for rows, columns in sides]
-
-
-def _least_answer(known: PartialTable, split: SplitQuestion) -> int:
-    """Return the least that the first part can have."""
-    levels = np.arange(known.people.shape[split.axis])
-    second = (levels >= split.cut) & (levels < known.groups[split.axis][split.group][1])
-    most = int(known.people.in_cells.compress(second, axis=split.axis).sum())
-    return max(0, int(known.sums[split.axis][split.group]) - most)

@@ -1,4 +1,4 @@
-"""What is known of a table at some point of its release: the state that decisions are made from."""
+"""A table that is known in part: the state of a release from which decisions are made."""
 
 from dataclasses import dataclass, replace
 
@@ -57,7 +57,7 @@ class PartialTable:
 
     def __post_init__(self) -> None:
         if tuple(sums.shape for sums in self.sums) != tuple((size,) for size in self.shape):
-            raise InvalidTable("there is not one sum for each group of each attribute.")
+            raise InvalidTable("there must be one sum for each group of each attribute.")
         totals = {int(sums.sum()) for sums in self.sums}
         if len(totals) > 1:
             raise InvalidTable("the sums of different axes do not add up to the same total.")
@@ -67,7 +67,7 @@ class PartialTable:
             others = tuple(other for other in range(self.lower.ndim) if other != axis)
             if (self.lower.sum(axis=others) > sums).any() or (self.upper.sum(axis=others) < sums).any():
                 raise InvalidTable(
-                    f"a sum of attribute {self.people.domain.attributes[axis]!r} contradicts the cells it is made of."
+                    f"a sum of attribute {self.people.domain.attributes[axis]!r} contradicts its cells."
                 )
 
     @classmethod
@@ -121,12 +121,20 @@ class PartialTable:
     def bounded(self, index: tuple[int, ...], lower: int, upper: int) -> "PartialTable":
         """Return what is known once a cell is known to lie between two values, neither outside its bounds so far."""
         if lower < self.lower[index] or upper > self.upper[index]:
-            raise InvalidTable(
-                "a cell's new bounds reach beyond what was known of it: they contradict each other."
-            )
+            raise InvalidTable("the new bounds of a cell contradict its old bounds.")
         low, high = self.lower.copy(), self.upper.copy()
         low[index], high[index] = lower, upper
         return replace(self, lower=low, upper=high)
+
+    def split_bounds(self, split: SplitQuestion) -> tuple[int, int]:
+        """Return the least and the largest number that the first part of a group can have, by its people alone."""
+        first, last = self.groups[split.axis][split.group]
+        inside, beyond = (
+            int(self.people.in_cells.take(range(*levels), axis=split.axis).sum())
+            for levels in ((first, split.cut), (split.cut, last))
+        )
+        total = int(self.sums[split.axis][split.group])
+        return max(0, total - beyond), min(total, inside)
 
     def tightened(self) -> "PartialTable":
         """Return the same with the bounds that follow from each sum and the other cells' bounds, over and over.
@@ -146,7 +154,7 @@ class PartialTable:
                 )
             if (lower > upper).any():
                 raise InvalidTable(
-                    "no table agrees with the sums and the released cells: they contradict each other."
+                    "the sums and the released cells contradict each other: no table has all of them."
                 )
             if int((upper - lower).sum()) == before:
                 return replace(self, lower=lower, upper=upper)
@@ -155,11 +163,11 @@ class PartialTable:
         if (self.lower > 0).any() or (
             self.upper < PartialTable._of(self.people, self.groups, self.sums).upper
         ).any():
-            raise InvalidTable("groups are parted before cells are released, not after.")
+            raise InvalidTable("a group cannot be split after a cell was released.")
         first, last = self.groups[split.axis][split.group]
         if not first < split.cut < last:
             raise InvalidTable(
-                f"a group of levels {first} to {last - 1} cannot be parted before level {split.cut}."
+                f"a group of levels {first} to {last - 1} cannot be split before level {split.cut}."
             )
         groups, sums = list(self.groups), list(self.sums)
         groups[split.axis] = (

@@ -1,4 +1,4 @@
-"""The people of a table: how many stand in each cell, and the prior of each."""
+"""The people of a table: their number in each cell, and their priors."""
 
 from dataclasses import dataclass, field
 
@@ -15,10 +15,10 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """How many people of each kind stand in each cell of a domain, and their prior: all of it public.
+    """The number of people of each kind in each cell of a domain, and their prior. All of it is public.
 
     `number` and `probability` have the shape of the domain and one axis more, the kinds of person. A person's kind is
-    what is publicly known about him beyond his cell; his `probability` is the prior that he has the private attribute.
+    what is publicly known about them beyond their cell; `probability` is their prior of the private attribute.
 
     >>> domain = Domain({"eye": ["blue", "brown"], "hair": ["fair", "dark"]})
     >>> people = People.of(domain, [[20, 30], [10, 40]], 0.3)
@@ -32,11 +32,7 @@ class People:
     _count_laws: dict[tuple[Range, ...], PoissonBinomial] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        number = _whole(self.number, "a number of people")
-        try:
-            prior = np.array(self.probability, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidTable("a probability is not a number.") from None
+        number, prior = _whole(self.number), _numbers(self.probability, "a probability")
         if number.ndim != len(self.domain.shape) + 1 or number.shape[:-1] != self.domain.shape:
             raise InvalidTable(
                 f"the domain's shape is {self.domain.shape} but the people's is {number.shape}, "
@@ -44,14 +40,14 @@ class People:
             )
         if prior.shape != number.shape:
             raise InvalidTable(
-                f"there are people of shape {number.shape} but probabilities of {prior.shape}."
+                f"the people have shape {number.shape} but the probabilities have {prior.shape}."
             )
         if (number < 0).any():
             raise InvalidTable("a number of people is below zero.")
         if not ((prior > 0) & (prior < 1))[number > 0].all():
             raise InvalidTable(
-                "a prior probability is not strictly between 0 and 1. Who is certain before anything is published "
-                "has no secret to keep; leave those people out of the table."
+                "a prior probability is not strictly between 0 and 1. People whose value is certain before the "
+                "publication cannot be protected: leave them out of the table."
             )
         for array in (number, prior):
             array.setflags(write=False)
@@ -65,11 +61,7 @@ class People:
         `probability` is one number, one for each cell, or, where `people` has an axis of kinds, one for each kind; it
         is stretched over the other axes as numpy does.
         """
-        number = _whole(people, "a number of people")
-        try:
-            prior = np.array(probability, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidTable("a probability is not a number.") from None
+        number, prior = _whole(people), _numbers(probability, "a probability")
         if number.ndim == len(domain.shape):
             number = number[..., None]
             prior = prior[..., None] if prior.ndim else prior
@@ -77,8 +69,8 @@ class People:
             prior = np.broadcast_to(prior, number.shape)
         except ValueError:
             raise InvalidTable(
-                f"there are people of shape {number.shape[:-1]} in {number.shape[-1]} kinds, and probabilities of "
-                f"shape {np.shape(probability)}: give one probability, one for each cell or one for each kind."
+                f"the people have shape {number.shape[:-1]} and {number.shape[-1]} kinds, but the probabilities have "
+                f"shape {np.shape(probability)}. Give one probability, one for each cell or one for each kind."
             ) from None
         return cls(domain, number, prior)
 
@@ -89,7 +81,7 @@ class People:
 
     @property
     def in_cells(self) -> NDArray[np.int64]:
-        """How many people stand in each cell, of whatever kind."""
+        """The number of people in each cell, over all kinds."""
         return np.asarray(self.number.sum(axis=-1))
 
     def count_law(self, block: tuple[Range, ...]) -> PoissonBinomial:
@@ -102,11 +94,50 @@ class People:
         return self._count_laws[block]
 
 
-def _whole(values: ArrayLike, name: str) -> NDArray[np.int64]:
+class PeopleByKind:
+    """Rows grouped by cell and prior. The n-th kind of person of a cell has its n-th smallest prior.
+
+    `cells` has one cell for each row, as a flat index into the domain. Without a `prior` each cell has one kind.
+
+    >>> domain = Domain({"eye": ["blue", "brown"]})
+    >>> kinds = PeopleByKind(domain, np.array([0, 1, 0, 0]), np.array([0.3, 0.5, 0.1, 0.3]))
+    >>> kinds.summed(np.ones(4)).tolist(), kinds.probability.tolist()
+    ([[1, 2], [1, 0]], [[0.1, 0.3], [0.5, 0.5]])
+    """
+
+    def __init__(self, domain: Domain, cells: NDArray[np.int64], prior: NDArray[np.float64] | None) -> None:
+        keys = np.stack([cells, np.zeros(len(cells)) if prior is None else prior])
+        found, row = np.unique(keys, axis=1, return_inverse=True)
+        self._row = row.reshape(-1)
+        self._cells = found[0].astype(np.int64)
+        self._kind = np.arange(len(self._cells)) - np.searchsorted(self._cells, self._cells)
+        self._shape = (domain.size, int(self._kind.max(initial=0)) + 1)
+        self._full = (*domain.shape, self._shape[1])
+        self.number = len(self._cells)
+        """How many pairs of a cell and a kind occur."""
+        self.probability: NDArray[np.float64] | None = None
+        """The prior of each cell and kind; 0.5 for a kind without people, where any prior will do."""
+        if prior is not None:
+            priors = np.full(self._shape, 0.5)
+            priors[self._cells, self._kind] = found[1]
+            self.probability = priors.reshape(self._full)
+
+    def summed(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the sum of a value over the rows, by cell and kind."""
+        sums = np.zeros(self._shape)
+        sums[self._cells, self._kind] = np.bincount(self._row, weights=values, minlength=self.number)
+        return sums.reshape(self._full).astype(np.int64)
+
+
+def _whole(values: ArrayLike) -> NDArray[np.int64]:
+    array = _numbers(values, "a number of people")
+    if not np.isfinite(array).all() or (array != np.round(array)).any():
+        raise InvalidTable("a number of people is not whole.")
+    return array.astype(np.int64)
+
+
+def _numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
     try:
-        array = np.array(values, dtype=np.float64)
+        return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidTable(f"{name} is not a number.") from None
-    if not np.isfinite(array).all() or (array != np.round(array)).any():
-        raise InvalidTable(f"{name} is not whole.")
-    return array.astype(np.int64)

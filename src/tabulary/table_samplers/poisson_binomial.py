@@ -1,4 +1,4 @@
-"""A count_law: people of known number and prior, and the law of how many of them have the private attribute."""
+"""The law of how many people have the private attribute, if they have it independently with known priors."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -27,37 +27,21 @@ class PoissonBinomial:
         number = np.asarray(list(people), dtype=np.int64)
         prior = np.asarray(list(probability), dtype=np.float64)
         if number.shape != prior.shape or number.ndim != 1:
-            raise InvalidTable(
-                "a count_law has one number of people and one probability for each kind of person."
-            )
+            raise InvalidTable("give one number of people and one probability for each kind of person.")
         if (number < 0).any():
             raise InvalidTable("a number of people is below zero.")
         if not ((prior > 0) & (prior < 1))[number > 0].all():
             raise InvalidTable(
-                "a probability is not between 0 and 1: who is certain before anything is published needs no table."
+                "a probability is not strictly between 0 and 1. Leave people whose value is certain out."
             )
         # People with the same prior are of one kind, whatever they were called.
         self.probability, kind = np.unique(prior[number > 0], return_inverse=True)
         self.people = np.bincount(kind, weights=number[number > 0]).astype(np.int64)
 
-    @classmethod
-    def merged(cls, count_laws: Iterable["PoissonBinomial"]) -> "PoissonBinomial":
-        """Return the law of all the people together."""
-        listed = list(count_laws)
-        return cls(
-            [int(number) for count_law in listed for number in count_law.people],
-            [float(prior) for count_law in listed for prior in count_law.probability],
-        )
-
     @property
     def size(self) -> int:
         """How many people there are."""
         return int(self.people.sum())
-
-    @property
-    def mean(self) -> float:
-        """How many are expected to have the attribute."""
-        return float(self.people @ self.probability)
 
     @property
     def variance(self) -> float:

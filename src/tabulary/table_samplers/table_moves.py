@@ -92,18 +92,12 @@ def starting_tables(known: PartialTable, number: int, seed: PublicSeed) -> Integ
     """
     import highspy
 
+    from tabulary.linear_solver import linear_solver
+
     two_way = sum(levels > 1 for levels in known.shape) <= 2
     size = known.lower.size
-    model = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, bool | int | float | str] = {
-        "output_flag": False,
-        "threads": 1,
-        "mip_max_nodes": _NODES,
-        # Far apart will do; the farthest is not asked for.
-        "mip_rel_gap": 0.25,
-    }
-    for name, value in options.items():
-        model.setOptionValue(name, value)
+    # The tables must be far apart, not the farthest apart.
+    model = linear_solver(mip_max_nodes=_NODES, mip_rel_gap=0.25)
     model.addVars(
         size, known.lower.reshape(-1).astype(np.float64), known.upper.reshape(-1).astype(np.float64)
     )
@@ -126,12 +120,12 @@ def starting_tables(known: PartialTable, number: int, seed: PublicSeed) -> Integ
             highspy.HighsModelStatus.kUnboundedOrInfeasible,
         ):
             raise InvalidTable(
-                "what is known of the table contradicts itself: no table has these sums and cells."
+                "the sums and the released cells contradict each other: no table has all of them."
             )
         table = np.rint(np.asarray(model.getSolution().col_value)).astype(np.int64).reshape(known.shape)
         if not _agrees(table, known):
             raise NotCertified(
-                "no table to start from was found: the search for one ended with "
+                "no table was found to start from: the search ended with "
                 f"{model.modelStatusToString(status)!r}. Nothing was drawn. Ask for a table of fewer cells."
             )
         tables[k] = table

@@ -1,4 +1,4 @@
-"""What a question may be answered, before anyone looks: values, how likely each is, and what each would betray."""
+"""What a question may be answered, before anyone looks: values, how likely each is, and what each would reveal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

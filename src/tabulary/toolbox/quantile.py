@@ -34,7 +34,7 @@ def quantile(
     utility, so a range of millions of steps costs no more than the distinct values in it.
 
     Replacing a record moves a rank by one: Δ = 1. Adding one moves #{x < o} by 0 or 1 and share·n by `share`, so
-    Δ = max(share, 1 - share), which for the median is 1/2: at the same ε half the error. c records a person make
+    Δ = max(share, 1 - share), which for the median is 1/2: at the same ε half the error. c records per person make
     it c times that (`rank_sensitivity`).
 
     How far the value is from the true quantile depends on how the records lie, so no standard error in the unit of

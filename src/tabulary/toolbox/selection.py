@@ -108,7 +108,7 @@ def report_noisy_max(
 
     Drawn without noise, by permute-and-flip, which has the same law (`PermuteAndFlip`). The utility lost is never
     stochastically larger than with the exponential mechanism at the same ε, and its mean may be half as large
-    (McKenna & Sheldon 2020). A draw flips one coin a candidate.
+    (McKenna & Sheldon 2020). A draw flips one coin per candidate.
 
     >>> chosen = report_noisy_max("abc", [0, 500, 20], sensitivity=1, privacy=PureDP(1))
     >>> chosen.value, print(chosen.spent)

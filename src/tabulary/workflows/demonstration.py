@@ -9,7 +9,7 @@ from tabulary.core.progress import Progress
 from tabulary.errors import ReleaseExists
 
 PEOPLE = 200_000
-"""How many there are, unless told otherwise."""
+"""The default number of people."""
 
 _MARK = ".tabulary-demo"
 _SEED = 2026

@@ -1,4 +1,4 @@
-"""A custodian's file read for suppression: the public people and their priors, and beside them what is private."""
+"""The file of a custodian read for suppression: the public people and their priors, and the private counts."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ from tabulary.suppress.pages.files import (
     table_csv_bytes,
 )
 from tabulary.suppress.simulatable_method.priors import fit_prior
+from tabulary.table_samplers.people import PeopleByKind
 
 Numbers = NDArray[np.float64]
 Levels = Mapping[str, Sequence[str]]
@@ -51,20 +52,22 @@ class TableFile:
 
     def __post_init__(self) -> None:
         if not self.by:
-            raise InvalidArgument("name the attributes of the table, each with --by. Nothing was read.")
+            raise InvalidArgument(
+                "no attribute of the table was named. Nothing was read. Name each attribute as a column of the file."
+            )
         if len(set(self.by)) < len(self.by):
-            raise InvalidArgument("an attribute is named twice with --by. Nothing was read.")
+            raise InvalidArgument("an attribute of the table is named twice. Nothing was read.")
         strangers = [name for name in self.levels if name not in self.by]
         if strangers:
             raise InvalidArgument(
-                f"levels are declared for {strangers[0]!r}, which --by does not name. Nothing was read."
+                f"levels are declared for {strangers[0]!r}, which is not an attribute of the table. Nothing was read."
             )
 
     def read(self, texts: Sequence[str] = (), amounts: Sequence[str] = ()) -> pa.Table:
         """Return the columns of the attributes and some others, none of which is missing anywhere."""
         wanted = [*self.by, *texts, *amounts]
         if len(set(wanted)) < len(wanted):
-            raise InvalidArgument("one column is named for two things. Nothing was read.")
+            raise InvalidArgument("one column is named for two purposes. Nothing was read.")
         kind, paths = files.find_files(self.path)
         found = DuckDBReader.of_files(kind, paths).columns([*self.by, *texts], amounts)
         if not found.num_rows:
@@ -121,14 +124,14 @@ def read_cells(
                 "Nothing was released."
             )
     prior = None if probability is None else column[probability]
-    kinds = _Kinds(domain, cells, prior)
-    if len(kinds.cells) < len(cells):
+    kinds = PeopleByKind(domain, cells, prior)
+    if kinds.number < len(cells):
         same = "." if probability is None else " with the same probability."
         raise InvalidTable(f"a cell has two rows{same} Nothing was released. Add them up into one.")
     if len(np.unique(cells)) < domain.size:
         raise InvalidTable(
-            "not every combination of levels has a row. Nothing was released. A cell in which nobody stands has one, "
-            "with 0 people."
+            "not every combination of levels has a row. Nothing was released. A cell without people needs a row "
+            "too, with 0 people."
         )
     return Groups(
         domain,
@@ -144,7 +147,7 @@ def read_persons(source: TableFile, *, private: str | None, probability: str | N
     found = source.read(texts, [] if probability is None else [probability])
     domain, cells = source.coded(found, in_order=False)
     prior = None if probability is None else found[probability].to_numpy()
-    kinds = _Kinds(domain, cells, prior)
+    kinds = PeopleByKind(domain, cells, prior)
     ones = None if private is None else kinds.summed(_truth(found[private], private, source.path.name))
     return Groups(domain, kinds.summed(np.ones(len(cells))), ones, kinds.probability)
 
@@ -153,8 +156,7 @@ def published_groups(dataset: Dataset) -> Groups:
     """Return the groups of a published table whose people and priors are public."""
     if dataset.people is None or dataset.probability is None:
         raise InvalidArgument(
-            f"{dataset.name!r} does not say how many people stand in its cells, or their prior. Nothing was released. "
-            "hair-eye-gene does."
+            f"dataset {dataset.name!r} has no numbers of people or no prior. Nothing was released. Use hair-eye-gene."
         )
     domain = dataset.table.domain
     known = dataset.probability.domain.attributes
@@ -187,12 +189,12 @@ def fitted_prior(paths: Sequence[Path], domain: Domain) -> Numbers:
         table = read_table(path).table
         if (table.domain.attributes, table.domain.levels) != (domain.attributes, domain.levels):
             raise InvalidTable(
-                f"the past table {path.name!r} has other attributes or levels, or another order of them. Nothing was "
+                f"the past table {path.name!r} has other attributes or levels, or a different order. Nothing was "
                 "released. A prior is fitted cell by cell."
             )
         if table.people is None:
             raise InvalidTable(
-                f"the past table {path.name!r} does not say how many people stood in its cells. Nothing was released."
+                f"the past table {path.name!r} has no numbers of people. Nothing was released."
             )
         people.append(np.where(table.suppressed, 0, table.people))
         counts.append(np.where(table.suppressed, 0, table.counts))
@@ -221,36 +223,12 @@ class _Column:
         self.codes = lookup[encoded.indices.to_numpy()]
 
 
-class _Kinds:
-    """Rows that belong together: those of one cell with one prior. Within a cell, kinds are in the order of theirs."""
-
-    def __init__(self, domain: Domain, cells: NDArray[np.int64], prior: Numbers | None) -> None:
-        keys = np.stack([cells, np.zeros(len(cells)) if prior is None else prior])
-        found, self._row = np.unique(keys, axis=1, return_inverse=True)
-        self.cells = found[0].astype(np.int64)
-        self._kind = np.arange(len(self.cells)) - np.searchsorted(self.cells, self.cells)
-        self._shape = (domain.size, int(self._kind.max()) + 1)
-        self._full = (*domain.shape, self._shape[1])
-        self.probability: Numbers | None = None
-        if prior is not None:
-            # A kind that nobody is of may have any prior.
-            self.probability = np.full(self._shape, 0.5)
-            self.probability[self.cells, self._kind] = found[1]
-            self.probability = self.probability.reshape(self._full)
-
-    def summed(self, values: Numbers) -> NDArray[np.int64]:
-        """Return the sum of a value of the rows, by cell and kind."""
-        sums = np.zeros(self._shape)
-        sums[self.cells, self._kind] = np.bincount(self._row.reshape(-1), weights=values)
-        return sums.reshape(self._full).astype(np.int64)
-
-
 def _truth(column: pa.ChunkedArray, name: str, file: str) -> Numbers:
     encoded = column.combine_chunks().dictionary_encode()
     words = [word.lower() for word in encoded.dictionary.to_pylist()]
     if any(word not in (*_TRUE, *_FALSE) for word in words):
         raise InvalidColumn(
-            f"column {name!r} of {file!r} holds something else than 0, 1, true or false in at least one row. "
+            f"column {name!r} of {file!r} holds a value other than 0, 1, true or false in at least one row. "
             "Nothing was counted."
         )
     ones: Numbers = np.array([word in _TRUE for word in words], dtype=np.float64)[encoded.indices.to_numpy()]

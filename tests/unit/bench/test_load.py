@@ -76,7 +76,7 @@ def test_an_open_loop_asks_what_is_due_and_counts_the_wait_for_a_free_connection
     assert told.p99 > 15 * 40
     free = load.opened(pages.server_port, ["/slow"], rate=20, seconds=0.2, connections=8)
     assert free.requests == 4
-    assert free.p50 >= 50
+    assert free.p50 > 45
 
 
 def test_paths_are_asked_once_each_in_their_order_over_one_connection(pages):

@@ -296,7 +296,7 @@ def test_the_budget_of_an_account_is_that_of_the_file_or_the_file_is_refused(on_
     answer(on_sqlite(unpaid))
     other = on_sqlite(SERVICE.replace('"1/4"', '"1/2"'))
     for attempt in (open_service, initialise):
-        with pytest.raises(ServiceError, match="stands for good"):
+        with pytest.raises(ServiceError, match="never changes"):
             attempt(other)
 
 

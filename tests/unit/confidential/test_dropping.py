@@ -130,6 +130,7 @@ def test_the_toolbox_refuses_a_relation_in_which_the_number_of_values_is_confide
         tb.toolbox.count([True], privacy=tb.PureDP(1), neighbours=MAY_DROP)
 
 
+@pytest.mark.slow
 def test_dropping_hardly_costs_accuracy_since_the_total_takes_what_is_left():
     for shape in ((2, 2, 2, 2, 2, 2), (2, 5, 10, 4), (3, 3)):
         domain = tb.Domain({f"x{i}": range(k) for i, k in enumerate(shape)})

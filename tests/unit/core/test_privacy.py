@@ -147,7 +147,7 @@ def test_parameters_are_printed_exactly():
     assert str(ApproxDP(0.5, 1e-12)) == "ε = 0.5, δ = 1e-12"
     assert str(ZCDP("1/8")) == "ρ = 0.125"
     assert str(Neighbours("replace")) == "replace"
-    assert str(Neighbours("add-remove", 2)) == "add-remove, up to 2 records a person"
+    assert str(Neighbours("add-remove", 2)) == "add-remove, up to 2 records per person"
 
 
 @given(parameters)

@@ -143,7 +143,7 @@ def test_a_concentrated_account_counts_a_pure_plan_as_half_its_square(ledger):
 @pytest.mark.parametrize("offered", [Neighbours("replace", 2), Neighbours("add-remove", 1)])
 def test_a_plan_that_protects_less_than_the_account_promises_is_refused(ledger, offered):
     account = ledger.create_account("visits", PureDP(1), Neighbours("add-remove", 2))
-    with pytest.raises(LedgerError, match="up to 2 records a person") as refusal:
+    with pytest.raises(LedgerError, match="up to 2 records per person") as refusal:
         spend(account, PureDP("1/8"), offered)
     assert "contribution bound of at least 2" in str(refusal.value)
     assert account.entries() == ()

@@ -115,7 +115,7 @@ def test_a_plan_that_was_paid_for_with_another_cost_is_refused(ledger, survey):
     with pytest.raises(LedgerError, match=f"ρ = 0.25 .* now costs ρ = 0.5 .* {UNSPENT}"):
         once(survey, "1/2")
     wider = Neighbours("add-remove", 2)
-    with pytest.raises(LedgerError, match="up to 2 records a person"):
+    with pytest.raises(LedgerError, match="up to 2 records per person"):
         ask(ledger, [survey], neighbours=wider)
     assert len(survey.entries()) == 1
 

@@ -318,5 +318,5 @@ def test_what_contradicts_itself_has_no_table():
 def test_a_split_after_cells_were_released_is_refused_for_that_reason():
     known = known_table([[2, 2, 2], [2, 2, 2]], 0.5, [[1, 1, 1], [1, 1, 1]], groups=((1,), (1,)))
     known = known.answered(CellQuestion((0, 0)), 1)
-    with pytest.raises(InvalidTable, match="parted before cells are released"):
+    with pytest.raises(InvalidTable, match="split after a cell was released"):
         Matching().answers(known, SplitQuestion(axis=1, group=1, cut=2), draws=0, seed=COINS)

@@ -87,7 +87,7 @@ def test_the_contribution_of_a_person_multiplies_the_true_loss():
         BINARY, "[AB]", 1, neighbours=tb.Neighbours("add-remove", records=3), paper="DMT"
     )
     assert found.true_epsilon == 3
-    assert "up to 3 records a person" in found.statement
+    assert "up to 3 records per person" in found.statement
 
 
 def test_a_measurement_cannot_be_changed():

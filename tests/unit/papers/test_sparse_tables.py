@@ -135,7 +135,7 @@ def test_the_sentences_follow_the_numbers():
     def words(published, planned):
         found = [trial(0.5, 70, **published)] * 2
         found += [trial(0.5, 70, method="least squares", **planned)] * 2
-        return " ".join(sections({**about, "trials": found})[0].words)
+        return " ".join(sections(None, {**about, "trials": found})[0].words)
 
     here = "distance between MLEs of fungus"
     moved, stands = words(bad, good), words(bad, bad)
@@ -161,7 +161,10 @@ def test_a_method_that_never_has_a_fit_is_never_good_enough():
 def test_sentences_name_the_largest_epsilon_of_the_grid_up_to_one():
     about = SparseTables(tables=("fungus",)).tasks()[0].work(Lab(1, ("x",)), ("fungus",))
     trials = [trial(epsilon, 70) for epsilon in (0.5, 0.995, 1.5)] * 2
-    assert "from some ε ≤ 0.995 on: as published 5 of 5." in sections({**about, "trials": trials})[0].words[0]
+    assert (
+        "from some ε ≤ 0.995 on: as published 5 of 5."
+        in sections(None, {**about, "trials": trials})[0].words[0]
+    )
     assert {"0.1", "1"} <= set(GRID)
 
 

@@ -132,7 +132,7 @@ def test_only_a_table_of_the_size_of_the_papers_is_held_against_it(sheets, secti
 
     small = words(sections)
     assert "The paper prints" not in small
-    assert "so its numbers are not held against these" in small
+    assert "so its numbers are not compared with these" in small
     as_large = {
         name: [
             {**row, "data": "carriers 10 × 10"} if row.get("data") == "carriers 3 × 3" else row

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tabulary.errors import InvalidTable
-from tabulary_papers.yes_no import yes_no, yes_no_domain
+from tabulary_papers.datasets.yes_no import yes_no, yes_no_domain
 
 
 def test_the_same_seed_makes_the_same_people():

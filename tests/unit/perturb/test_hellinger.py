@@ -185,6 +185,7 @@ def chi_square(observed, law, original):
     return float(stats.chisquare(found, expected * observed.size).pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("original", [0, 5, 400])
 @pytest.mark.parametrize("epsilon", ["1/2", "2"])
 def test_published_tables_follow_the_law_and_not_one_of_another_epsilon(epsilon, original):

@@ -305,6 +305,7 @@ def test_on_bits_margins_that_are_not_treated_alike_beat_the_best_fourier_basis(
     assert found < best_fourier(workload) * (1 - least_gain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", [TENS, BITS], ids=["all pairs of 100", "all triples of 50 bits"])
 def test_thousands_of_margins_take_seconds(workload):
     weights = cell_weights(workload)

@@ -93,6 +93,7 @@ def test_it_has_the_standard_errors_of_the_cells(mechanism, request):
         assert deviations == pytest.approx(law.standard_errors.reshape(-1), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_it_is_what_the_mechanism_does(mechanism):
     domain = tb.Domain({"a": range(4), "b": range(2), "c": range(2)})

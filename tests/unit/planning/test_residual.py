@@ -319,6 +319,7 @@ def test_residual_variances_are_for_plans_of_residuals():
         _ = tb.plan(PEOPLE, "[sex]", privacy=tb.ZCDP(1), mechanism="cells").residual_variances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attributes", "levels", "order"), [(30, 10, 2), (20, 2, 3)])
 @pytest.mark.parametrize("privacy", [tb.PureDP(1), tb.ZCDP("1/10"), tb.ApproxDP(1, 1e-9)], ids=str)
 def test_thousands_of_tables_are_planned_and_described(attributes, levels, order, privacy):
@@ -340,6 +341,7 @@ def test_every_plan_for_replaced_records_makes_use_of_their_public_number():
     assert made.loss == tb.PureDP(1)
 
 
+@pytest.mark.slow
 def test_the_full_table_is_considered_beyond_twelve_attributes():
     domain = tb.Domain({f"a{i}": "01" for i in range(14)})
     triples = tb.Workload.k_way(domain, 3)

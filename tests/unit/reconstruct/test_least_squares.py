@@ -129,6 +129,7 @@ def test_a_sparse_table_with_much_noise_is_certified():
     assert [done for _, done, _ in seen] == list(range(1, len(seen) + 1))
 
 
+@pytest.mark.slow
 def test_contrasts_of_many_levels_are_certified():
     generator = np.random.default_rng(3)
     shape = (12, 9, 3)

@@ -57,6 +57,7 @@ def test_a_cell_that_no_repetition_moved_may_still_be_off_by_one(monkeypatch):
     assert (law.widths[FULL > 0] == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["cells", "fourier"])
 def test_where_no_cell_is_near_zero_the_simulated_errors_are_at_most_the_linear_ones(mechanism, monkeypatch):
     monkeypatch.setattr(simulation, "REPETITIONS", 200)

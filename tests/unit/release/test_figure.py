@@ -14,15 +14,9 @@ from tabulary.planning.comparison import compare_plans, show_error
 from tabulary.planning.request import Request
 from tabulary.release import Release, whisker_svg
 from tabulary.release.comparison_bars import comparison_svg
-from tabulary.release.figure import (
-    STYLE,
-    Axis,
-    Cell,
-    legend_entries,
-    show_count,
-    told_apart,
-)
+from tabulary.release.figure import Cell
 from tabulary.release.palette import COLOURS, INK, SOFT
+from tabulary.release.svg import STYLE, Axis, legend_entries, show_count, told_apart
 from tests.unit.release.releases import a_release
 
 

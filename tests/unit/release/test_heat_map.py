@@ -8,8 +8,8 @@ import pytest
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidTable
 from tabulary.release import Release, heat_map_svg
-from tabulary.release.figure import CHARACTER
 from tabulary.release.heat_map import MOST_PANELS, MOST_SIDE, fits_a_heat_map
+from tabulary.release.svg import CHARACTER
 from tests.unit.release.releases import a_release
 
 SVG = "{http://www.w3.org/2000/svg}"

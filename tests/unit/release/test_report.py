@@ -210,7 +210,7 @@ def test_the_page_of_shrunk_tables_says_that_they_are_biased_and_by_how_much():
     assert "2 % of independence was mixed into all of them" in words
     assert "their sums differ by 2e-07 at most" in words
     assert "Standard error as planned" in words
-    assert "what the planning model expected of shrunk tables, reckoning with 100,000 records" in words
+    assert "what the planning model expected for shrunk tables, assuming 100,000 records" in words
     assert "Standard error as published" in words
     assert "This release has none: its tables were made non-negative" in words
 
@@ -409,7 +409,7 @@ def test_a_table_has_one_name_on_the_whole_page():
     html = page_of(a_release(domain, '["age group" industry]', mechanism="margins"))
     words = " ".join(Page(html).text.split())
     # The narrower attribute goes across.
-    assert '<th scope="colgroup" colspan="3" class="across">age group</th>' in html
+    assert '<th scope="col" colspan="3" class="across">age group</th>' in html
     assert "industry by age group" not in words + html
     assert words.count("age group by industry") >= 5
 
@@ -448,8 +448,8 @@ def test_intervals_of_shrunk_tables_are_told_to_hold_as_often_as_they_did_in_tri
     assert "a probability of about 95 %" not in html
     assert "may miss" not in html
     assert "Intervals above zero" in section(html, "glance")
-    assert "Cells told from zero" not in html
-    assert "Cells told from zero" in section(page_of(adjusted("least-squares")), "glance")
+    assert "Cells clearly above zero" not in html
+    assert "Cells clearly above zero" in section(page_of(adjusted("least-squares")), "glance")
 
 
 def test_the_trials_of_shrunk_tables_are_those_that_the_documentation_tells_of():

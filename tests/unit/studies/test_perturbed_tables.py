@@ -14,6 +14,8 @@ from tabulary.noise import ExactSampler
 from tabulary.studies import EPSILONS, MEASURES, compared_laws, risk_utility
 from tests.entropy import SeededEntropy
 
+pytestmark = pytest.mark.slow
+
 LOSSES = ("l1", "l2", "l3")
 REPETITIONS = 100
 

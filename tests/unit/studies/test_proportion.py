@@ -2,8 +2,9 @@
 
 import pytest
 
+from tabulary.core.proportion import Proportion
 from tabulary.errors import InvalidArgument
-from tabulary.studies.proportion import SIGNIFICANT, Proportion, rejected, shown
+from tabulary.studies.proportion import SIGNIFICANT, rejected, shown
 
 ROWS = [
     {"law": "laplace", "p": SIGNIFICANT},

@@ -246,18 +246,18 @@ def test_progress_is_told_for_every_value():
     assert told == [("weighing answers", done + 1, number) for done in range(number)]
 
 
-def test_groups_are_not_parted_once_a_cell_is_bounded():
+def test_groups_are_not_split_once_a_cell_is_bounded():
     known = PartialTable.total(KINDS.people, 14).answered(SplitQuestion(0, 0, 1), 4).bounded((0, 0), 0, 5)
-    with pytest.raises(InvalidTable, match="before cells are released or bounded"):
+    with pytest.raises(InvalidTable, match="after a cell was released or bounded"):
         ChainTableSampler().answers(known, SplitQuestion(1, 0, 1), draws=10, seed=COINS)
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"sweeps": 3}, "a chain of 3 sweeps shows nothing"),
-        ({"tolerance": 0.0}, "a tolerance of 0.0 cannot be reached"),
-        ({"tolerance": math.nan}, "a tolerance of nan cannot be reached"),
+        ({"sweeps": 3}, "3 sweeps are too few"),
+        ({"tolerance": 0.0}, "must be above 0, not 0.0"),
+        ({"tolerance": math.nan}, "must be above 0, not nan"),
     ],
 )
 def test_options_that_cannot_be_followed_are_refused(options, reason):

@@ -16,6 +16,10 @@ count_laws = st.builds(
 )
 
 
+def _together(one, other):
+    return PoissonBinomial([*one.people, *other.people], [*one.probability, *other.probability])
+
+
 def _column(wholes, total):
     sizes = np.array([count_law.size for count_law in wholes])
     return Column.of(wholes, np.zeros_like(sizes), sizes, np.zeros(len(wholes)), total, cut=0.0)
@@ -24,7 +28,7 @@ def _column(wholes, total):
 @settings(max_examples=60)
 @given(st.lists(st.tuples(count_laws, count_laws), min_size=1, max_size=3), st.data())
 def test_the_first_part_and_everybody_in_it_are_as_all_partings_have_it(parts, data):
-    wholes = [PoissonBinomial.merged(pair) for pair in parts]
+    wholes = [_together(*pair) for pair in parts]
     column = _column(wholes, data.draw(st.integers(0, sum(count_law.size for count_law in wholes))))
     parting = ColumnSplit(column, wholes, parts, cut=0.0)
     first = parting.first_part()
@@ -61,7 +65,7 @@ def test_what_is_left_out_of_the_first_part_is_less_than_it_says():
         (PoissonBinomial([200], [0.3]), PoissonBinomial([300], [0.4])),
         (PoissonBinomial([100], [0.5]), PoissonBinomial([250], [0.2])),
     ]
-    wholes = [PoissonBinomial.merged(pair) for pair in parts]
+    wholes = [_together(*pair) for pair in parts]
     sizes = np.array([count_law.size for count_law in wholes])
     column = Column.of(wholes, np.zeros_like(sizes), sizes, np.zeros(2), 280, cut=1e-6)
     whole, cut = (ColumnSplit(column, wholes, parts, cut=share) for share in (0.0, 1e-6))

@@ -62,21 +62,21 @@ def test_an_answer_leaves_what_was_known_before_as_it_was():
 @pytest.mark.parametrize(
     ("contradiction", "what"),
     [
-        (lambda: PartialTable.total(PEOPLE, 28), "contradicts the cells"),
-        (lambda: PartialTable.total(PEOPLE, -1), "contradicts the cells"),
-        (lambda: PartialTable.total(PEOPLE, 9).answered(SplitQuestion(0, 0, 1), 10), "contradicts the cells"),
+        (lambda: PartialTable.total(PEOPLE, 28), "contradicts its cells"),
+        (lambda: PartialTable.total(PEOPLE, -1), "contradicts its cells"),
+        (lambda: PartialTable.total(PEOPLE, 9).answered(SplitQuestion(0, 0, 1), 10), "contradicts its cells"),
         (
             lambda: PartialTable.total(PEOPLE, 25).answered(SplitQuestion(0, 0, 1), 10),
-            "contradicts the cells",
+            "contradicts its cells",
         ),
         (lambda: PartialTable.table(PEOPLE, (np.array([6, 3]), np.array([3, 3, 4]))), "the same total"),
         (lambda: PartialTable.table(PEOPLE, (np.array([6, 3]), np.array([6, 3]))), "one sum for each group"),
-        (lambda: _known().answered(CellQuestion((0, 1)), 7), "contradict each other"),
-        (lambda: _known().answered(CellQuestion((0, 1)), -1), "contradict each other"),
-        (lambda: _known().answered(CellQuestion((1, 0)), 4), "contradicts the cells"),
+        (lambda: _known().answered(CellQuestion((0, 1)), 7), "contradict its old bounds"),
+        (lambda: _known().answered(CellQuestion((0, 1)), -1), "contradict its old bounds"),
+        (lambda: _known().answered(CellQuestion((1, 0)), 4), "contradicts its cells"),
         (
             lambda: _known().answered(CellQuestion((0, 1)), 3).answered(CellQuestion((0, 1)), 2),
-            "contradict each other",
+            "contradict its old bounds",
         ),
         (lambda: _known().bounded((0, 1), 3, 2), "lower bound is above"),
         (
@@ -91,8 +91,8 @@ def test_an_answer_leaves_what_was_known_before_as_it_was():
             ),
             "below zero",
         ),
-        (lambda: PartialTable.total(PEOPLE, 9).answered(SplitQuestion(1, 0, 3), 3), "cannot be parted"),
-        (lambda: PartialTable.total(PEOPLE, 9).answered(SplitQuestion(1, 0, 0), 3), "cannot be parted"),
+        (lambda: PartialTable.total(PEOPLE, 9).answered(SplitQuestion(1, 0, 3), 3), "cannot be split"),
+        (lambda: PartialTable.total(PEOPLE, 9).answered(SplitQuestion(1, 0, 0), 3), "cannot be split"),
     ],
 )
 def test_what_contradicts_itself_is_refused(contradiction, what):
@@ -101,14 +101,14 @@ def test_what_contradicts_itself_is_refused(contradiction, what):
 
 
 @pytest.mark.parametrize("value", [0, 2])
-def test_groups_are_not_parted_once_a_cell_is_known(value):
+def test_groups_are_not_split_once_a_cell_is_known(value):
     known = (
         PartialTable.total(PEOPLE, 9)
         .answered(SplitQuestion(0, 0, 1), 6)
         .answered(SplitQuestion(1, 0, 1), 3)
         .answered(CellQuestion((0, 0)), value)
     )
-    with pytest.raises(InvalidTable, match="before cells are released"):
+    with pytest.raises(InvalidTable, match="after a cell was released"):
         known.answered(SplitQuestion(1, 1, 2), 3)
 
 

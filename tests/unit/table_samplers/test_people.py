@@ -78,7 +78,7 @@ def test_people_or_priors_that_cannot_be_are_refused(number, prior, what):
 
 
 def test_priors_of_another_shape_than_the_people_are_refused():
-    with pytest.raises(InvalidTable, match="probabilities of"):
+    with pytest.raises(InvalidTable, match="the probabilities have"):
         People(DOMAIN, NUMBER[..., None], np.full((2, 3, 2), 0.5))
     with pytest.raises(InvalidTable, match="not a number"):
         People(DOMAIN, NUMBER[..., None], "half")

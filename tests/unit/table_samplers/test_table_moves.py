@@ -90,6 +90,6 @@ def test_sums_that_can_be_had_one_by_one_but_not_together_are_refused_without_a_
         upper[index] = value
     contradicting = PartialTable(known.people, known.groups, known.sums, lower, upper)
     assert not consistent_tables(contradicting)[0].size
-    with pytest.raises(InvalidTable, match="no table has these sums and cells") as caught:
+    with pytest.raises(InvalidTable, match="no table has all of them") as caught:
         starting_tables(contradicting, 1, PublicSeed("a seed"))
     assert not any(letter.isdigit() for letter in str(caught.value))

@@ -131,7 +131,7 @@ def test_the_prior_is_fitted_from_past_tables_without_what_they_suppressed(tmp_p
     with pytest.raises(InvalidTable, match="other attributes or levels"):
         fitted_prior([tmp_path / "2024.csv"], tb.Domain({"eye": ["blue", "green"]}))
     (tmp_path / "2026.csv").write_text("eye,count\nblue,6\nbrown,40\n")
-    with pytest.raises(InvalidTable, match="how many people"):
+    with pytest.raises(InvalidTable, match="no numbers of people"):
         fitted_prior([tmp_path / "2026.csv"], domain)
 
 
@@ -181,7 +181,7 @@ def test_an_empty_file_is_refused(source):
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        *((value, "something else than 0, 1, true or false") for value in ("2", "yes", "0.5", "-1")),
+        *((value, "other than 0, 1, true or false") for value in ("2", "yes", "0.5", "-1")),
         ("", "holds nothing in at least one row"),
     ],
 )
@@ -195,7 +195,7 @@ def test_attributes_are_named_once_and_declared_levels_belong_to_one(source):
     for by, levels in (((), {}), (("eye", "eye"), {}), (("eye",), {"hair": ["fair"]})):
         with pytest.raises(InvalidArgument, match="Nothing was read"):
             source(CELLS, by, levels)
-    with pytest.raises(InvalidArgument, match="two things"):
+    with pytest.raises(InvalidArgument, match="two purposes"):
         read_cells(source(CELLS), people="people", count="people")
 
 

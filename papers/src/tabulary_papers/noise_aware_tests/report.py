@@ -72,7 +72,7 @@ def _answer(usual: Sequence[Row], large: Sequence[Row], sheets: Sheets) -> Itera
     yield (
         "How often true independence is rejected at 5 %, the least and the most over four noises: "
         f"{spans[ORIGINAL]} before the noise, {spans[NAIVE]} by the naive test, "
-        f"{spans[RATIO]} by the likelihood ratio that knows the noise, held against χ², "
+        f"{spans[RATIO]} by the likelihood ratio that knows the noise, compared with χ², "
         f"and {spans[MATCHED]} with the package's own p-value."
     )
     yield _power(usual)

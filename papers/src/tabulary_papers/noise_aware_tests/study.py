@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from scipy.special import chdtrc
 
-from tabulary.datasets import log_linear_table
-from tabulary.errors import InvalidArgument, NotCertified
+from tabulary.errors import NotCertified
 from tabulary.infer import goodness_of_fit, independence
 from tabulary.noise import Tabulated
 from tabulary.perturb import Laplace
-from tabulary.studies import Lab, Row, Section, Sheets, Task
+from tabulary.studies import Lab, Row, Sheets, Task
+from tabulary_papers.datasets.two_way import log_linear_table
 from tabulary_papers.noise_aware_tests.printed import (
     DELTAS,
     DEPENDENT,
@@ -22,6 +22,7 @@ from tabulary_papers.noise_aware_tests.printed import (
     RATIO,
     WEAKLY,
 )
+from tabulary_papers.paper_study import PaperStudy
 
 SHAPE = (10, 10)
 LEVEL, LARGE_LEVEL = 4.0, 5.9
@@ -45,7 +46,7 @@ _BATCH = 50
 
 
 @dataclass(frozen=True)
-class NoiseAwareTests:
+class NoiseAwareTests(PaperStudy):
     """Table 3 and Figure 4 of Rinott et al. (2018): tests as if counts were exact, and tests that know the noise.
 
     `repetitions` tables for each of twelve designs, and for the remark on cells of about 400 people; `draws` released
@@ -59,14 +60,11 @@ class NoiseAwareTests:
         "Rinott, O'Keefe, Shlomo & Skinner (2018), Confidentiality and Differential Privacy in the "
         "Dissemination of Frequency Tables: Table 3 and Figure 4"
     )
-    confidential: ClassVar[bool] = False
+
+    counts: ClassVar[tuple[str, ...]] = ("repetitions", "draws")
 
     repetitions: int = 1_000
     draws: int = 500
-
-    def __post_init__(self) -> None:
-        if self.repetitions < 2 or self.draws < 2:
-            raise InvalidArgument("a mean with an error needs two repetitions or more. Nothing was done.")
 
     @classmethod
     def quick(cls) -> "NoiseAwareTests":
@@ -115,15 +113,6 @@ class NoiseAwareTests:
             Task(f"one count, m = {bound}", released_counts, (bound, self.draws)) for bound in FIT_BOUNDS
         ]
         return [*found, Task("law of one count", exact_law)]
-
-    def material(self) -> None:
-        """Return nothing: every table is made where it is tested."""
-
-    def report(self, sheets: Sheets) -> Sequence[Section]:
-        """Return what the numbers say."""
-        from tabulary_papers.noise_aware_tests.report import sections
-
-        return sections(self, sheets)
 
 
 def tested_tables(

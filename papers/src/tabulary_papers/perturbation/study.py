@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tabulary import Table
-from tabulary.datasets import independent_table, load
+from tabulary.datasets import load
 from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer import cramers_v, independence
 from tabulary.perturb import Laplace, Normal, PerturbedTable
-from tabulary.studies import BOUND, EPSILONS, Lab, Row, Section, Sheets, Task, compared_laws, measured
+from tabulary.studies import BOUND, EPSILONS, Lab, Row, Sheets, Task, compared_laws, measured
+from tabulary_papers.datasets.two_way import independent_table
+from tabulary_papers.paper_study import PaperStudy
 from tabulary_papers.perturbation.printed import ORIGINALS, PRINTED_DELTAS, TABLE_2, ranges
 
 Law = Laplace | Normal
@@ -18,7 +20,7 @@ CENSUS, SMALL, LARGE = "UK census", "small", "large"
 
 
 @dataclass(frozen=True)
-class PerturbationStudy:
+class PerturbationStudy(PaperStudy):
     """Table 2 and Figures 1 to 3 of Rinott et al. (2018), with tests that know the noise beside those that do not.
 
     `repetitions` perturbations of the census table and of two tables without association, for each law. The noise-aware
@@ -36,7 +38,8 @@ class PerturbationStudy:
         "Rinott, O'Keefe, Shlomo & Skinner (2018), Confidentiality and Differential Privacy in the "
         "Dissemination of Frequency Tables: Table 2 and Figures 1 to 3"
     )
-    confidential: ClassVar[bool] = False
+
+    counts: ClassVar[tuple[str, ...]] = ("repetitions", "fresh_small", "fresh_large")
 
     epsilons: tuple[str, ...] = EPSILONS
     repetitions: int = 100
@@ -49,14 +52,10 @@ class PerturbationStudy:
     concentration: float = 3.0
 
     def __post_init__(self) -> None:
-        if (
-            min(self.repetitions, self.fresh_small, self.fresh_large) < 2
-            or self.aware < 1
-            or not self.epsilons
-        ):
+        super().__post_init__()
+        if self.aware < 1 or not self.epsilons:
             raise InvalidArgument(
-                "a study of perturbation needs an ε, two repetitions or more, two fresh tables of each size "
-                "or more, and a noise-aware test. Nothing was done."
+                "the study needs an ε, and a table to test with the noise known. Nothing was done."
             )
 
     @classmethod
@@ -124,12 +123,6 @@ class PerturbationStudy:
             for size in (SMALL, LARGE)
         }
         return {CENSUS: load("uk-census"), **made}
-
-    def report(self, sheets: Sheets) -> Sequence[Section]:
-        """Return what the numbers say."""
-        from tabulary_papers.perturbation.report import sections
-
-        return sections(self, sheets)
 
     def fits(self, table: str, repetition: int) -> bool:
         """Return whether the noise-aware test is made of a perturbation of a table."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tabulary.errors import InvalidArgument, MissingExtra
-from tabulary.studies import Section, Sheets, Task
+from tabulary.studies import Task
+from tabulary_papers.paper_study import PaperStudy
 from tabulary_papers.rap.answering import Fitting, Question, answer
 from tabulary_papers.rap.people import (
     ADULT,
@@ -30,7 +31,7 @@ _MOST_CELLS_OF_MWEM = 8_000_000
 
 
 @dataclass(frozen=True)
-class RapCurves:
+class RapCurves(PaperStudy):
     """The largest error over many tables against ε, and against the number of tables.
 
     `margins` tables of each of the `ways` are asked for at every one of `epsilons`, and each of `numbers` of them at
@@ -83,9 +84,9 @@ class RapCurves:
     name = "rap"
     title = "Relaxed Adaptive Projection, and other ways to the same tables"
     source = "Aydore, Brown, Kearns, Kenthapadi, Melis, Roth & Siva (2021), Table 2 and Figures 2 and 3"
-    confidential = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (
             not self.epsilons
             or not self.ways
@@ -100,8 +101,6 @@ class RapCurves:
             raise InvalidArgument(
                 f"the methods are rap, nothing and others of {', '.join(METHODS_COMPARED)}. Nothing was done."
             )
-        if self.repetitions < 2:
-            raise InvalidArgument("the study needs at least two repetitions. Nothing was done.")
 
     @classmethod
     def quick(cls, path: Path | None = None) -> "RapCurves":
@@ -200,10 +199,3 @@ class RapCurves:
             f"repetition {repetitions[0]}"
         )
         return Task(key, answer, (question, method, fitting, rounds, per_round, repetitions))
-
-    def report(self, sheets: Sheets) -> Sequence[Section]:
-        """Return what the numbers say."""
-        # Charts take longer to import than rows to count.
-        from tabulary_papers.rap.report import sections
-
-        return sections(self, sheets)

@@ -176,7 +176,7 @@ def _shrunk(data: Dataset, epsilon: str) -> Perturb:
 def plan_for(data: Dataset, epsilon: str, *, reconstruct: str) -> Plan:
     """Return the plan for the margins of the model, whole tables wanted.
 
-    For shrunk tables it reckons with the number of records, which is public where records are replaced.
+    For shrunk tables it assumes the number of records, which is public where records are replaced.
     """
     return plan(
         data.table.domain,

@@ -13,7 +13,7 @@ STRONG = 1.0
 """Thresholds are counted in the sentences up to the largest ε of the grid that is no larger than this."""
 
 
-def sections(sheets: Sheets) -> Sequence[Section]:
+def sections(study: object, sheets: Sheets) -> Sequence[Section]:
     """Return the page. Every sentence that states a number or a direction is made from the numbers."""
     order = {name: place for place, name in enumerate(TABLES)}
     tables = sorted(sheets["table-7"], key=lambda row: order[str(row["table"])])

@@ -1,11 +1,12 @@
 """The study: which tables, in which ways, at which ε and how often."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, get_args
 
 from tabulary.errors import InvalidArgument, listed
-from tabulary.studies import Section, Sheets, Task
+from tabulary.studies import Task
+from tabulary_papers.paper_study import PaperStudy
 from tabulary_papers.sparse_tables.methods import Name
 from tabulary_papers.sparse_tables.printed import TABLES, comparisons
 from tabulary_papers.sparse_tables.trials import trials
@@ -18,7 +19,7 @@ PAPER_GRID = tuple(f"{(5 + 10 * step) / 1000:.3f}" for step in range(200))
 
 
 @dataclass(frozen=True)
-class SparseTables:
+class SparseTables(PaperStudy):
     """Perturbs tables in several ways and measures sample size, margins, G², MLEs and the linear program.
 
     >>> len(SparseTables.quick().tasks())
@@ -43,7 +44,6 @@ class SparseTables:
         "the noise as published really promises is told below. "
         "Only noise differs between repetitions; the tables are in print."
     )
-    confidential: ClassVar[bool] = False
 
     tables: tuple[str, ...] = TABLES
     methods: tuple[Name, ...] = get_args(Name)
@@ -51,14 +51,11 @@ class SparseTables:
     repetitions: int = 50
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         unknown = [name for name in self.tables if name not in TABLES]
         if unknown or not self.tables:
             raise InvalidArgument(
                 f"the study is about {listed(TABLES)}, not {unknown[0] if unknown else 'nothing'!r}. Nothing was done."
-            )
-        if self.repetitions < 2:
-            raise InvalidArgument(
-                f"a spread needs two repetitions or more, not {self.repetitions!r}. Nothing was done."
             )
 
     @classmethod
@@ -69,7 +66,7 @@ class SparseTables:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The grid."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return asdict(self)
 
     def tasks(self) -> Sequence[Task]:
         """Return one piece of work for each table, method and ε; the largest tables first."""
@@ -82,13 +79,3 @@ class SparseTables:
                 for epsilon in self.epsilons
             ),
         ]
-
-    def material(self) -> None:
-        """Return nothing: the tables come with the package."""
-
-    def report(self, sheets: Sheets) -> Sequence[Section]:
-        """Return the verdict, the paper's tables, then its figures."""
-        # Charts take long to import.
-        from tabulary_papers.sparse_tables.report import sections
-
-        return sections(sheets)

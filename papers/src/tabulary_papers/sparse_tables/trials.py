@@ -10,7 +10,7 @@ from tabulary_papers.sparse_tables.printed import reference
 
 
 def trials(lab: Lab, name: str, method: Name, epsilon: str, repetitions: int) -> Sheets:
-    """Return a row a repetition: the measures of the paper's Figures 1 to 6, and the ε that is really promised."""
+    """Return one row per repetition: the measures of the paper's Figures 1 to 6, and the ε that is really promised."""
     data = describe(name)
     perturb = prepared(method, data, epsilon)
     promised = float(epsilon)

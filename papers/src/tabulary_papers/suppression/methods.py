@@ -1,4 +1,4 @@
-"""The ways of adding noise that are held against suppression."""
+"""The ways of adding noise that are compared with suppression."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -172,7 +172,7 @@ def _figure_4(sheets: Sheets) -> Section:
 def _figure_5(sheets: Sheets, large: str, study: SuppressionStudy) -> Section:
     own = chosen(sheets["noise"], data=large, epsilon=_EPSILON)
     [row] = chosen(sheets["suppressed"], data=large, epsilon=_EPSILON)
-    printed = f"The paper's table has {SIDE} × {SIDE} cells, so its numbers are not held against these."
+    printed = f"The paper's table has {SIDE} × {SIDE} cells, so its numbers are not compared with these."
     if study.large == SIDE:
         printed = (
             f"The paper prints {LEFT_OUT} of {SIDE**2}, and of its perturbed cells {FAR_OFF:.0%} off by more "

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tabulary import Domain
-from tabulary.datasets import Dataset, carriers, describe
+from tabulary.datasets import Dataset, describe
 from tabulary.errors import InvalidArgument
-from tabulary.studies import Lab, Row, Section, Sheets, Task
+from tabulary.studies import Lab, Row, Sheets, Task
 from tabulary.suppress import SuppressedTable, Threshold, attack, simulatable
+from tabulary_papers.datasets.carriers import carriers
+from tabulary_papers.paper_study import PaperStudy
 from tabulary_papers.suppression.distortion import far_off
 from tabulary_papers.suppression.methods import METHODS, noisy_tables
 from tabulary_papers.suppression.printed import FIGURE_1
@@ -26,7 +28,7 @@ _THRESHOLD = 5
 
 
 @dataclass(frozen=True)
-class SuppressionStudy:
+class SuppressionStudy(PaperStudy):
     """Figures 1 and 3 to 5 of Nabar & Mishra (2010).
 
     Suppression is decided once for each ε, since it draws nothing that is private: for the paper's table at each of
@@ -48,7 +50,6 @@ class SuppressionStudy:
         "the other: that of suppression bounds what somebody who knows the chances and nobody's value "
         "learns of a person; that of noise, what somebody learns who knows everybody else."
     )
-    confidential: ClassVar[bool] = False
 
     suppressor_epsilons: tuple[str, ...] = (
         "0.1",
@@ -68,10 +69,7 @@ class SuppressionStudy:
     large: int = 10
 
     def __post_init__(self) -> None:
-        if self.repetitions < 2:
-            raise InvalidArgument(
-                f"{self.repetitions} repetitions show nothing; ask for 2 or more. Nothing was done."
-            )
+        super().__post_init__()
         if EPSILON not in self.suppressor_epsilons or EPSILON not in self.noise_epsilons:
             raise InvalidArgument(
                 f"the paper's own ε, {EPSILON}, must be among those that are tried. Nothing was done."
@@ -123,12 +121,6 @@ class SuppressionStudy:
             GENES: describe("hair-eye-gene"),
             **{f"{CARRIERS} {side} × {side}": carriers(side, side) for side in sides},
         }
-
-    def report(self, sheets: Sheets) -> Sequence[Section]:
-        """Return what the numbers say."""
-        from tabulary_papers.suppression.report import sections
-
-        return sections(self, sheets)
 
 
 def suppressed(lab: Lab, name: str, epsilon: str) -> Sheets:

@@ -14,7 +14,7 @@ from tabulary.errors import TooManyCells
 from tabulary.noise import DiscreteLaplace, IntegerNoise, chernoff_reach
 from tabulary.planning import CellErrors, Plan, ResidualNoise, Residuals, plan
 from tabulary.studies import Lab, Row, Sheets, Value
-from tabulary_papers.yes_no import yes_no_domain
+from tabulary_papers.datasets.yes_no import yes_no_domain
 
 APPROACHES = ("cells", "margins", "fourier", "residual")
 """The three of the paper, and this package's planner."""

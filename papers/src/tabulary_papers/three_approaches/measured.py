@@ -14,8 +14,8 @@ from tabulary.planning import Plan, plan
 from tabulary.reconstruct import reconstruct
 from tabulary.studies import Lab, Row, Sheets, Value
 from tabulary_papers.bounds import dmt_theorem_5_bound, quantile_bound
+from tabulary_papers.datasets.yes_no import yes_no, yes_no_domain
 from tabulary_papers.three_approaches.expected import APPROACHES
-from tabulary_papers.yes_no import yes_no, yes_no_domain
 
 PROGRAM = "fourier, program"
 """The algorithm of the paper as a whole: coefficients, the linear program, rounding to the nearest whole numbers."""

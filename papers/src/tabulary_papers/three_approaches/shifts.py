@@ -19,8 +19,8 @@ from tabulary import Workload
 from tabulary.noise import DiscreteLaplace
 from tabulary.reconstruct import integer_shift
 from tabulary.studies import Lab, Row, Sheets
+from tabulary_papers.datasets.yes_no import yes_no_domain
 from tabulary_papers.shift import published_failure, published_shift
-from tabulary_papers.yes_no import yes_no_domain
 
 FAILURES = (0.9, 0.75, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 """The probabilities exp(-t) that Corollary 1 is asked for."""

@@ -7,7 +7,8 @@ from typing import Any
 from tabulary import ApproxDP, PureDP
 from tabulary.core import Privacy
 from tabulary.errors import InvalidArgument
-from tabulary.studies import Section, Sheets, Task
+from tabulary.studies import Task
+from tabulary_papers.paper_study import PaperStudy
 from tabulary_papers.three_approaches.expected import expected_errors, statements
 from tabulary_papers.three_approaches.measured import bounds, measured_errors
 from tabulary_papers.three_approaches.shifts import FAILURES, corollary, raised
@@ -17,7 +18,7 @@ _BLOCK = 10
 
 
 @dataclass(frozen=True)
-class ThreeApproaches:
+class ThreeApproaches(PaperStudy):
     """Noise on cells, on margins or on Fourier coefficients, over the number of yes-or-no attributes.
 
     `sizes` are the numbers of attributes k whose errors are computed from plans, `tried` those that are tried on
@@ -40,12 +41,13 @@ class ThreeApproaches:
     failure: float = 0.05
     coefficients: tuple[int, ...] = (2, 5, 12, 22, 37, 93)
 
+    counts = ("repetitions", "draws")
     name = "three-approaches"
     title = "Noise on cells, on margins or on Fourier coefficients"
     source = "Dwork, McSherry & Talwar (2007), sections 3 to 5"
-    confidential = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.sizes or not self.tried or not self.ways or min(self.ways) < 1:
             raise InvalidArgument(
                 "the study needs numbers of attributes and orders of tables. Nothing was done."
@@ -54,8 +56,6 @@ class ThreeApproaches:
             raise InvalidArgument("some tables have more attributes than there are. Nothing was done.")
         if self.failure not in FAILURES:
             raise InvalidArgument(f"the failure is one of {', '.join(map(str, FAILURES))}. Nothing was done.")
-        if self.repetitions < 2 or self.draws < 2:
-            raise InvalidArgument("the study needs at least two repetitions and two draws. Nothing was done.")
 
     @classmethod
     def quick(cls) -> "ThreeApproaches":
@@ -83,9 +83,6 @@ class ThreeApproaches:
     def privacies(self) -> tuple[Privacy, ...]:
         """The two promises at which everything is compared."""
         return PureDP(self.epsilon), ApproxDP(self.epsilon, self.delta)
-
-    def material(self) -> None:
-        """Return nothing: every piece of work makes its own people."""
 
     def tasks(self) -> Sequence[Task]:
         """Return the pieces of work, the largest plans first."""
@@ -122,13 +119,6 @@ class ThreeApproaches:
             )
         found += [Task(f"corollary, {number}", corollary, (number,)) for number in self.coefficients]
         return [*found, Task("statements", statements, (self.epsilon, self.delta))]
-
-    def report(self, sheets: Sheets) -> Sequence[Section]:
-        """Return what the numbers say."""
-        # Charts take longer to import than a plan to make.
-        from tabulary_papers.three_approaches.report import sections
-
-        return sections(self, sheets)
 
 
 def _listed(ways: Sequence[int]) -> str:

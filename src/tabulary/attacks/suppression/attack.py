@@ -1,4 +1,4 @@
-"""The attacker: everything that follows from published tables with suppressed cells."""
+"""Everything that follows from published tables with suppressed cells."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,21 +33,21 @@ def attack(
 ) -> AttackFindings:
     r"""Return all that follows from published tables: intervals, exact values, certain people, likely values.
 
-    Several tables are read together. Attributes of one name are one attribute; where tables cut it differently, `parts`
-    says which finer levels a level is made of: `{"age": {"0-17": ["0-14", "15-17"]}}`. What no table gives away alone,
-    the difference of two may.
+    Several tables are read together. Attributes of the same name are the same attribute. If tables divide it
+    differently, `parts` says which finer levels a level consists of: `{"age": {"0-17": ["0-14", "15-17"]}}`. The
+    difference of two tables may disclose what neither discloses alone.
 
     - Every suppressed cell and sum gets its `Interval`, by linear and integer programs.
-    - With a `rule`, and `minimal` if as few cells as possible were suppressed, the sets of cells that can have been the
-      sensitive ones are enumerated, and what follows under each: Nabar & Mishra (2010), section 3. One for all tables,
-      or a list with one for each, None where it is not known.
-    - With a prior `probability`, where the people of the cells are known, comes the posterior of each cell and person,
-      over the sets where there is a rule. One number for everybody, an array for the only table, or a list with one
-      entry for each table, None where there is none. Of several tables each is taken by itself here, with the
-      intervals that all of them leave its cells.
+    - With a `rule`, the possible sets of sensitive cells are listed, with what follows from each: Nabar & Mishra
+      (2010), section 3. `minimal` says that as few cells as possible were suppressed. Give one rule for all tables, or
+      a list with one for each; None if it is not known.
+    - With a prior `probability`, and if the people of the cells are known, the posterior of each cell and person is
+      computed, over the sets if there is a rule. Give one number for everybody, an array for a single table, or a list
+      with one entry for each table; None if there is no prior. Each of several tables is treated by itself here, with
+      the intervals of its cells that follow from all tables.
 
-    Post-processing: reads published numbers only, spends no budget. What it does not find may still be found by
-    somebody who knows more; nothing here shows that a table is private.
+    Post-processing: reads published numbers only, spends no budget. A reader who knows more may find more: nothing here
+    shows that a table is private. `seed` is that of the random numbers where a posterior is simulated.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.suppress import Threshold
@@ -99,10 +99,12 @@ def _priors(tables: Sequence[SuppressedTable], probability: Any) -> list[Any]:
     if isinstance(probability, list | tuple):
         return _of_each(probability, len(tables), "priors")
     if len(tables) > 1 and np.ndim(np.asarray(probability)):
-        raise InvalidTable("one array of priors is for one table: give a list with one entry for each table.")
+        raise InvalidTable(
+            "one array of priors was given for several tables. Give a list with one entry for each table."
+        )
     if probability is not None and all(table.people is None for table in tables):
         raise InvalidTable(
-            "a prior was given, but no table says how many people stand in its cells. Give the people too."
+            "a prior was given, but no table says how many people are in its cells. Give the people too."
         )
     return [None if table.people is None else probability for table in tables]
 

@@ -1,4 +1,4 @@
-"""What an attacker found in published tables."""
+"""The results of an attack on published tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tabulary.errors import UnknownMargin, listed
 
 Reason = Literal["published", "follows", "rule"]
 
-# A verdict names this many cells; the findings hold them all.
+# A sentence names at most this many cells; the findings hold all of them.
 _NAMED = 3
 
 
@@ -36,10 +36,26 @@ class CertainPeople:
     def __str__(self) -> str:
         return f"all {self.people:,} of {self.place} have it" if self.have else f"none of {self.place} has it"
 
+    @property
+    def words(self) -> str:
+        """What is certain, without the name of the cell."""
+        return certain_words(self.people, self.have)
+
+
+def certain_words(people: int, have: bool) -> str:
+    """Return that all people of a cell have the attribute, or that none of them has.
+
+    >>> certain_words(7, True), certain_words(1, False)
+    ('all 7 have it', 'the one person does not have it')
+    """
+    if people == 1:
+        return "the one person has it" if have else "the one person does not have it"
+    return f"all {people:,} have it" if have else f"none of {people:,} has it"
+
 
 @dataclass(frozen=True, eq=False)
 class AttackFindings:
-    """Everything that an attacker found.
+    """Everything that an attack found.
 
     `intervals` hold every suppressed cell and sum, table by table: first the cells in their order, then the sums.
     `primary_sets` hold one entry for each table that was attacked with a rule, `beliefs` one for each table whose
@@ -83,7 +99,7 @@ class AttackFindings:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sentences for a reader, the worst first. Where nothing follows they say that this is no proof of privacy."""
+        """Sentences for a reader, the worst first. If nothing follows, they say that this is no proof of privacy."""
         return tuple(self._verdict())
 
     def __repr__(self) -> str:
@@ -126,7 +142,7 @@ class AttackFindings:
             place = TablePlace.of(self.tables[found.table], found.table, index)
             yield (
                 f"The probability that a person of {self._named(place)} has it moves from "
-                f"{found.prior[index]:.3g} to {found.posterior[index]:.3g}; nobody's moves more."
+                f"{found.prior[index]:.3g} to {found.posterior[index]:.3g}. This is the largest change."
             )
         if self.intervals and not self.disclosed:
             these = "this table" if len(self.tables) == 1 else "these tables"
@@ -160,9 +176,7 @@ class AttackFindings:
         if not self.tables[sets.table].suppressed.any():
             return
         where = f" of table {sets.table + 1}" if len(self.tables) > 1 else ""
-        small = f"{'' if sets.rule.zeros else 'from 1 '}up to {sets.rule.limit:,}"
-        few = ", and as few cells as possible are suppressed" if sets.minimal else ""
-        rule = f"the rule (counts {small} are sensitive{few})"
+        rule = f"the rule ({sets.assumption})"
         if not sets.sets:
             yield f"No set of sensitive cells{where} agrees with {rule}: the table was made in another way."
             return

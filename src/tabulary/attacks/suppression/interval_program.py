@@ -9,6 +9,7 @@ from tabulary.attacks.suppression.linear_system import LinearSystem, Proof
 from tabulary.attacks.suppression.published_tables import PublishedTables
 from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidTable, NotCertified
+from tabulary.linear_solver import simplex_solver
 
 # What the solver may be off by.
 _TOLERANCE = 1e-9
@@ -36,9 +37,9 @@ class IntervalProgram:
         if not self.within({}):
             kind = "whole numbers" if self.whole else "numbers"
             raise InvalidTable(
-                f"the published numbers contradict each other{self._conflict()}: no table of {kind} from 0 up has all "
-                "of them. Nothing was attacked. Look for a misprint, for numbers that were rounded before they were "
-                "added up, and for tables of different people."
+                f"the published numbers contradict each other{self._conflict()}: no table of non-negative {kind} has "
+                "all of them. Nothing was attacked. Look for a misprint, for numbers that were rounded before they "
+                "were added up, and for tables of different people."
             )
 
     def within(self, bounds: Mapping[int, tuple[float, float]]) -> bool:
@@ -125,8 +126,8 @@ class IntervalProgram:
         value = self._solved(solver, number, sense)
         if value is None:
             raise NotCertified(
-                "a bound of a suppressed number could not be found: the solver first had a table that agrees with "
-                "the published numbers and then had none. Nothing is said of these tables."
+                "a bound of a suppressed number could not be computed: the solver found a table that agrees with the "
+                "published numbers, and later found none. Nothing is reported for these tables."
             )
         return value
 
@@ -145,8 +146,8 @@ class IntervalProgram:
             return -sense * np.inf
         if status != highspy.HighsModelStatus.kOptimal:
             raise NotCertified(
-                "a bound of a suppressed number could not be found: the solver ended with "
-                f"{solver.modelStatusToString(status)!r}. Nothing is said of these tables. Attack fewer at once."
+                "a bound of a suppressed number could not be computed: the solver ended with "
+                f"{solver.modelStatusToString(status)!r}. Nothing is reported for these tables. Attack fewer at once."
             )
         return float(target @ self._learnt(np.asarray(solver.getSolution().col_value) * self.scale))
 
@@ -191,18 +192,10 @@ class IntervalProgram:
 
 
 def _solver() -> highspy.Highs:
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, bool | int | float | str] = {
-        "output_flag": False,
-        "threads": 1,
-        "presolve": "off",
-        "solver": "simplex",
-        "primal_feasibility_tolerance": _TOLERANCE,
-        "dual_feasibility_tolerance": _TOLERANCE,
+    return simplex_solver(
+        primal_feasibility_tolerance=_TOLERANCE,
+        dual_feasibility_tolerance=_TOLERANCE,
         # Two whole numbers differ by one at least, however large they are.
-        "mip_rel_gap": 0.0,
-        "mip_abs_gap": 0.5,
-    }
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
-    return solver
+        mip_rel_gap=0.0,
+        mip_abs_gap=0.5,
+    )

@@ -1,4 +1,4 @@
-"""Between which values every suppressed number must lie, and why."""
+"""The interval of every suppressed number, and the proof of its ends."""
 
 from dataclasses import dataclass, replace
 
@@ -12,14 +12,14 @@ _EQUAL = 1e-7
 
 @dataclass(frozen=True)
 class SuppressedInterval:
-    """What the published numbers leave open of one suppressed cell or sum.
+    """The interval of one suppressed cell or sum that follows from the published numbers.
 
-    `lower` and `upper` are its least and largest value in any table of non-negative numbers with all that is
-    published; `whole` the same in tables of whole numbers, None for amounts. `alone` is what its own table says without
-    the others, whole for counts. `people` is how many stand in the cell, where that is public.
+    `lower` and `upper` are its smallest and largest value over all non-negative tables that agree with everything
+    published. `whole` is the same over tables of whole numbers; None for amounts. `alone` is the interval from its own
+    table without the others. `people` is the number of people in the cell, if it is public.
 
-    `proofs` are there for a number that follows exactly: one where an identity gives it, else one for each end. There
-    is none where it follows because counts are whole.
+    `proofs` are given for a number that follows exactly: one proof if it is an identity, otherwise one for each end.
+    There is none if the number follows only because counts are whole.
     """
 
     place: TablePlace
@@ -44,14 +44,6 @@ class SuppressedInterval:
     def by_combining(self) -> bool:
         """Whether it follows exactly from several tables together, and not from its own."""
         return self.disclosed and self.alone[0] < self.alone[1]
-
-    @property
-    def have(self) -> bool | None:
-        """True if all people of the cell certainly have the attribute, False if none has, None where that is open."""
-        if not self.people:
-            return None
-        lower, upper = self.tightest
-        return True if lower >= self.people else False if upper <= 0 else None
 
 
 def intervals(

@@ -313,6 +313,6 @@ def _bipartite(nodes: int, one: NDArray[np.int32], other: NDArray[np.int32]) -> 
 
 def _disagree(place: TablePlace) -> InvalidTable:
     return InvalidTable(
-        f"the tables contradict each other in how many people there are, among others at {place.full_name}. "
-        "Nothing was attacked. Tables attacked together are of the same people."
+        f"the tables contradict each other about the number of people, for example at {place.full_name}. Nothing was "
+        "attacked. Tables that are attacked together must be about the same people."
     )

@@ -1,4 +1,4 @@
-"""What an attacker who knows everybody's prior believes after reading a table."""
+"""The posterior of an attacker who knows the prior of everybody, after reading a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +13,7 @@ from tabulary.errors import InvalidTable
 from tabulary.table_samplers.partial_table import PartialTable
 from tabulary.table_samplers.people import People
 from tabulary.table_samplers.public_seed import PublicSeed
+from tabulary.table_samplers.sampler_choice import sampler_chooser
 from tabulary.table_samplers.table_sampler import TableSampler
 
 # A step towards an unlikely range keeps at least this share: small enough to get there, large beside what is left out.
@@ -46,17 +47,18 @@ def prior_knowledge(
     """Return what is known of a table whose people are: their prior, the sums, and bounds of each cell."""
     if table.people is None:
         raise InvalidTable(
-            "a posterior was asked for, but how many people stand in each cell is not known. Give the table's people."
+            "the posterior needs the number of people in each cell, and the table does not have it. Give the "
+            "table's people."
         )
     sums = [table.sums.get((attribute,)) for attribute in table.domain.attributes]
     if not table.whole or any(values is None or np.isnan(values).any() for values in sums):
         raise InvalidTable(
-            "a posterior was asked for of a table of amounts, or one without all the sums of each attribute. Only the "
-            "intervals can be found."
+            "the posterior needs a table of counts with all the sums of each attribute. For this table only "
+            "intervals can be computed. Leave the prior out."
         )
     people = People.of(table.domain, table.people, probability)
     if people.number.shape[-1] != 1:
-        raise InvalidTable("a posterior needs one prior for each cell of the table, or one for all.")
+        raise InvalidTable("the posterior needs one prior for each cell of the table, or one for all.")
     whole = tuple(np.asarray(values, dtype=np.int64) for values in sums)
     known = PartialTable.table(people, whole)
     return _bounded(known, lower, upper)
@@ -79,7 +81,7 @@ def beliefs(
     That a published pattern was chosen among others as small as it says something too, if the way of choosing is
     known; here every case is taken to lead to the pattern alike. Post-processing: reads published numbers only.
     """
-    chosen = sampler or _chosen(known)
+    chosen = sampler or sampler_chooser()(known, None)
     found = [chosen.posterior(known, seed=seed)] if not cases else []
     weights = np.ones(1)
     if cases:
@@ -100,18 +102,6 @@ def beliefs(
         deviation[cell] = count_law.deviation(after)
     error = max(of.error for of in found)
     return Beliefs(table, known, marginals, mean, prior, posterior, deviation, error, chosen.name), weights
-
-
-def _chosen(known: PartialTable) -> TableSampler:
-    # Compiled code, which nothing but a posterior needs.
-    from tabulary.table_samplers.exact_sampler import ExactTableSampler
-
-    exact = ExactTableSampler()
-    if exact.feasible(known):
-        return exact
-    from tabulary.table_samplers.chain_sampler import ChainTableSampler
-
-    return ChainTableSampler()
 
 
 def _bounded(known: PartialTable, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> PartialTable:

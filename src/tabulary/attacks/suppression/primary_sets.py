@@ -1,4 +1,4 @@
-"""Which cells can have been the sensitive ones: the attack of somebody who knows how cells are suppressed."""
+"""The possible sets of sensitive cells: the attack of a reader who knows how cells are suppressed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -80,6 +80,14 @@ class PrimarySet:
         return {tuple(cell): bool(lower[tuple(cell)] > 0) for cell in np.argwhere(sure).tolist()}
 
     @property
+    def named(self) -> str:
+        """The cells by their numbers, in words."""
+        if not self.cells:
+            return "no cell"
+        *most, last = map(str, self.numbers)
+        return f"cells {', '.join(most)} and {last}" if most else f"cell {last}"
+
+    @property
     def numbers(self) -> tuple[int, ...]:
         """The cells counted through row by row, from 1, as Nabar & Mishra do."""
         shape = self.cases[0].lower.shape
@@ -99,6 +107,13 @@ class PrimarySets:
     minimal: bool
     shape: tuple[int, ...]
     sets: tuple[PrimarySet, ...]
+
+    @property
+    def assumption(self) -> str:
+        """What the attacker supposes, in words."""
+        small = f"{'' if self.rule.zeros else 'from 1 '}up to {self.rule.limit:,}"
+        few = ", and as few cells as possible were suppressed" if self.minimal else ""
+        return f"counts {small} are sensitive{few}"
 
     @property
     def always(self) -> Mask:
@@ -149,7 +164,7 @@ def primary_sets(
     - if `minimal`, no pattern that protects P has fewer cells than the published one.
 
     Computed means exactly, by somebody who knows that no count is below zero: an empty cell cannot go down and protects
-    less (`empty_cells`; Gusfield 1988). A custodian who reckoned with other bounds, with wider intervals or with sizes
+    less (`empty_cells`; Gusfield 1988). A custodian who assumed other bounds, with wider intervals or with sizes
     of cells instead of their number did not make the table so; there may then be no set at all, or the wrong ones.
 
     The search decides cell by cell and gives up a partial guess when no table is left (bounds passed along the sums,
@@ -209,7 +224,7 @@ class _Search:
         self.asked = published.tables[table]
         self.program = IntervalProgram(published)
         self.rule, self.minimal, self.steps, self.progress = rule, minimal, steps, progress
-        # The unknown numbers that are cells of this table; a cell that cannot be is not among them.
+        # The unknown numbers that are cells of this table; a structural zero is not among them.
         self.numbers = {
             place.index: number
             for number, place in enumerate(published.unknown.places)
@@ -217,8 +232,8 @@ class _Search:
         }
         if len(self.numbers) > MAX_SUPPRESSED:
             raise TooManyCells(
-                f"table {table + 1} has {len(self.numbers):,} suppressed cells; which of them were the sensitive ones "
-                f"is looked for among {MAX_SUPPRESSED} at most. Leave out the rule to see what follows without it."
+                f"table {table + 1} has {len(self.numbers):,} suppressed cells. Sets of sensitive cells are listed "
+                f"for at most {MAX_SUPPRESSED}. Leave the rule out to see what follows without it."
             )
         self.graph = _with_both_sums(self.asked)
         self.printed_empty = frozenset(tuple(map(int, cell)) for cell in np.argwhere(self.asked.counts == 0))
@@ -232,8 +247,8 @@ class _Search:
         self.taken += 1
         if self.taken > self.steps:
             raise TooManyCells(
-                f"more than {self.steps:,} partial guesses at the sensitive cells are possible. The sets were not "
-                "enumerated. Leave out the rule to see what follows without it, or allow more steps."
+                f"the search for the sets of sensitive cells took more than {self.steps:,} steps and was stopped. No "
+                "set is reported. Leave the rule out to see what follows without it, or allow more steps."
             )
         if self.progress is not None:
             self.progress("guessing the sensitive cells", self.taken, 0)
@@ -275,8 +290,8 @@ class _Search:
         fewer = self._fewer(primary, self._empty(guesses, surely=True))
         if fewer is None:
             raise TooManyCells(
-                "whether fewer cells would have protected the sensitive ones was not found out in time. The sets were "
-                "not enumerated. Attack the table with minimal=False, or without a rule."
+                "the search for a smaller pattern of suppressed cells was stopped before its end. No set is "
+                "reported. Attack the table with minimal=False, or without a rule."
             )
         return not fewer
 
@@ -321,22 +336,22 @@ def _with_both_sums(table: SuppressedTable) -> bool:
 def _check(table: SuppressedTable, rule: CountThreshold, minimal: bool) -> None:
     if not table.whole:
         raise InvalidArgument(
-            "the rule is a threshold of counts and the table holds amounts: which cells it called sensitive cannot be "
-            "told. Attack the table without a rule."
+            "the rule is a threshold of counts, but the table holds amounts. Nothing was attacked. Attack the table "
+            "without a rule."
         )
     if minimal and not _with_both_sums(table):
         raise InvalidArgument(
-            "that as few cells as possible were suppressed says something of a two-way table with all the sums of its "
-            "rows and columns published. Attack this table with minimal=False, or without a rule."
+            "minimal=True needs a two-way table with all the sums of its rows and columns. Nothing was attacked. "
+            "Attack this table with minimal=False, or without a rule."
         )
     if minimal and table.domain.structural_zeros:
         raise InvalidArgument(
-            "which patterns are smallest is not known of a table with cells that cannot be. Attack it with "
-            "minimal=False, or without a rule."
+            "smallest patterns cannot be computed for a table with structural zeros. Nothing was attacked. Attack "
+            "it with minimal=False, or without a rule."
         )
     shown = ~np.isnan(table.counts) & ~table.domain.impossible(table.domain.attributes)
     if (rule.sensitive(table.counts) & shown).any():
         raise InvalidTable(
-            f"the table publishes a cell that a threshold of {rule.limit} calls sensitive: it was made by another "
-            "rule. Attack it with that one, or without a rule."
+            f"the table publishes a cell that is sensitive by a threshold of {rule.limit}, so it was made by another "
+            "rule. Nothing was attacked. Attack it with that rule, or without one."
         )

@@ -100,11 +100,11 @@ class PublishedTables:
     def of(cls, tables: Sequence[SuppressedTable], parts: Parts | None = None) -> "PublishedTables":
         """Return the system of some tables."""
         if not tables:
-            raise InvalidTable("there is no table to attack: give at least one.")
+            raise InvalidTable("no table was given. Give at least one to attack.")
         if len({table.whole for table in tables}) > 1:
             raise InvalidTable(
-                "some of the tables hold counts and others amounts: they do not add up the same thing. "
-                "Attack the counts and the amounts apart."
+                "some tables hold counts and others hold amounts. Nothing was attacked. Attack the counts and the "
+                "amounts separately."
             )
         members = _members(tables, parts or {})
         sizes = {attribute: of.size for of_table in members for attribute, of in of_table.items()}
@@ -114,7 +114,7 @@ class PublishedTables:
             largest = bags[int(np.argmax(cells))]
             raise TooManyCells(
                 f"the tables together have {sum(cells):,} unknown cells, most of them in the table on "
-                f"{listed(largest)}, above the cap of {MAX_ATOMS:,}. Nothing was attacked. Take fewer of the tables."
+                f"{listed(largest)}, above the cap of {MAX_ATOMS:,}. Nothing was attacked. Attack fewer tables at once."
             )
         starts = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
         system = _Incidence(bags, sizes, starts, tuple(members))
@@ -206,7 +206,7 @@ def _members(tables: Sequence[SuppressedTable], parts: Parts) -> list[dict[str, 
     for attribute in parts:
         if attribute not in attributes:
             raise InvalidTable(
-                f"the parts name attribute {attribute!r}, but the tables have {listed(sorted(attributes))}."
+                f"`parts` names attribute {attribute!r}, but the tables have {listed(sorted(attributes))}."
             )
     members: list[dict[str, NDArray[np.int64]]] = [{} for _ in tables]
     for attribute in sorted(attributes):
@@ -218,9 +218,9 @@ def _members(tables: Sequence[SuppressedTable], parts: Parts) -> list[dict[str, 
             if found.keys() != made_of[0].keys():
                 odd = sorted(found.keys() ^ made_of[0].keys())
                 raise InvalidTable(
-                    f"tables {holding[0] + 1} and {i + 1} cut attribute {attribute!r} into different levels, and "
-                    f"{listed(odd)} is in one of them only. Say with `parts` which levels the coarser ones are made "
-                    "of; where a table leaves people out, add them to it as a level that is suppressed."
+                    f"tables {holding[0] + 1} and {i + 1} divide attribute {attribute!r} into different levels: "
+                    f"{listed(odd)} is in one of them only. Nothing was attacked. Say with `parts` which levels the "
+                    "coarser ones consist of. If a table leaves people out, add them as a suppressed level."
                 )
         # Finest levels that no table tells apart are one atom.
         kinds = dict.fromkeys(tuple(of[leaf] for of in made_of) for leaf in made_of[0])
@@ -238,7 +238,9 @@ def _finest(
 
     def expand(level: str, above: tuple[str, ...]) -> tuple[str, ...]:
         if level in above:
-            raise InvalidTable(f"the parts make level {level!r} of {attribute!r} a part of itself.")
+            raise InvalidTable(
+                f"`parts` makes level {level!r} of {attribute!r} a part of itself. Nothing was attacked."
+            )
         if level not in finest:
             below = parts.get(level)
             found = (
@@ -248,7 +250,7 @@ def _finest(
             )
             if not found or len(set(found)) < len(found):
                 raise InvalidTable(
-                    f"the parts of level {level!r} of {attribute!r} overlap, or there are none."
+                    f"the parts of level {level!r} of {attribute!r} overlap, or there are none. Nothing was attacked."
                 )
             finest[level] = found
         return finest[level]
@@ -256,10 +258,12 @@ def _finest(
     for level in parts:
         if level not in named:
             raise InvalidTable(
-                f"the parts name level {level!r} of {attribute!r}, but the tables have {listed(sorted(named))}."
+                f"`parts` names level {level!r} of {attribute!r}, but the tables have {listed(sorted(named))}."
             )
         if isinstance(parts[level], str):
-            raise InvalidTable(f"the parts of level {level!r} of {attribute!r} are a list of levels.")
+            raise InvalidTable(
+                f"the parts of level {level!r} of {attribute!r} must be a list of levels, not a text."
+            )
     for level in named:
         expand(level, ())
     return finest
@@ -273,7 +277,7 @@ def _made_of(attribute: str, levels: Sequence[str], finest: Mapping[str, tuple[s
             if leaf in found:
                 raise InvalidTable(
                     f"levels {levels[found[leaf]]!r} and {level!r} of attribute {attribute!r} overlap in {leaf!r}, "
-                    "but a table's levels share nobody. Correct the `parts`."
+                    "but the levels of a table must not overlap. Correct `parts`."
                 )
             found[leaf] = position
     return found
@@ -307,7 +311,7 @@ def _largest(edges: Sequence[frozenset[str]]) -> list[frozenset[str]]:
 def _circle(edges: Sequence[frozenset[str]]) -> frozenset[str]:
     """Return the attributes that go in circles: what is left when attributes of one edge and edges inside others go.
 
-    The reduction of Graham and of Yu & Ozsoyoglu (1979); nothing is left exactly when the scheme is acyclic.
+    The reduction of Graham and of Yu & Ozsoyoglu (1979); nothing is left if and only if the scheme is acyclic.
     """
     left = list(edges)
     while True:

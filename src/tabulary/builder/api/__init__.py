@@ -1,1 +1,1 @@
-"""What the table builder answers over HTTP: one module a kind of question."""
+"""What the table builder answers over HTTP: one module per kind of question."""

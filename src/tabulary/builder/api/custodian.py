@@ -71,7 +71,7 @@ def _service(request: Request) -> Service:
 
 
 def actor(request: Request) -> Actor:
-    """Return who does what a request asks for, as the log names them. Their token was looked at before."""
+    """Return who makes a request, as the log names them. Their token was looked at before."""
     return Actor.of(request.scope[CALLER], address_of(request.scope))
 
 
@@ -125,7 +125,7 @@ def list_accounts(request: Request, ledger: _OpenLedger, page: Annotated[NamedPa
     responses={**_refusals(_404=_NO_LEDGER, _409="There is an account of that name."), **BAD_BODY},
 )
 def open_account(service: _Served, ledger: _OpenLedger, by: _By, asked: NewAccount) -> AccountModel:
-    """Open an account, an analyst's for example. Its budget and neighbouring relation stand for good."""
+    """Open an account, an analyst's for example. Its budget and neighbouring relation never change."""
     try:
         budget = asked.budget.privacy()
         neighbours = Neighbours(asked.neighbours.relation, asked.neighbours.records)
@@ -141,7 +141,7 @@ def open_account(service: _Served, ledger: _OpenLedger, by: _By, asked: NewAccou
             raise HTTPProblem(
                 409,
                 "account-exists",
-                f"There is an account {asked.name!r}, and its budget stands for good. Choose another name.",
+                f"There is an account {asked.name!r}, and its budget never changes. Choose another name.",
             ) from None
         raise
 
@@ -189,7 +189,7 @@ def make_token(service: _Served, by: _By, asked: NewToken) -> MadeToken:
 
 @router.delete("/tokens/{id}", status_code=204, responses=_refusals(_404="There is no such token."))
 def revoke_token(service: _Served, by: _By, id: TokenId) -> None:  # noqa: A002 - the name in the address
-    """Revoke a token, at once and for good. What it was good for before stays in the list."""
+    """Revoke a token, immediately and permanently. What it was good for before stays in the list."""
     if not service.state.tokens.revoke(id, by=by):
         raise HTTPProblem(404, "no-such-token", "There is no token with this id.")
 

@@ -95,7 +95,7 @@ class Budget(_Given):
     rho: _Exact = None
 
     def privacy(self) -> Privacy:
-        """Return the budget; refuse one that cannot be.
+        """Return the budget; refuse an invalid one.
 
         >>> print(Budget(rho="1/8").privacy())
         ρ = 0.125
@@ -118,7 +118,7 @@ class NewNeighbours(_Given):
 
 
 class NewAccount(_Given):
-    """An account to be opened. Its budget stands for good."""
+    """An account to be opened. Its budget never changes."""
 
     name: Annotated[Name, Field(examples=["ada"])]
     budget: Budget
@@ -151,7 +151,7 @@ class AccountList(BaseModel):
 
 
 class EntryModel(BaseModel):
-    """One debit, as it stands in the ledger for good."""
+    """One debit, as the ledger keeps it for ever."""
 
     number: int
     cost: Amount
@@ -236,7 +236,7 @@ class UsageList(BaseModel):
 
 
 class LogModel(BaseModel):
-    """One thing that was done to the service, as it stands in the log for good."""
+    """One thing that was done to the service, as the log keeps it for ever."""
 
     model_config = ConfigDict(from_attributes=True)
 

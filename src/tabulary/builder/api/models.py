@@ -160,7 +160,7 @@ class DatasetDetails(DatasetLine):
 
     variables: list[VariableModel]
     structural_zeros: Annotated[
-        list[dict[str, Names]], Field(description="Combinations of levels that cannot be.")
+        list[dict[str, Names]], Field(description="Impossible combinations of levels.")
     ]
     allowed_tables: AllowedTablesModel
     promise: PromiseModel
@@ -212,7 +212,7 @@ class TableModel(BaseModel):
     method: Literal["fixed", "interactive", "cell-key"]
     question: QuestionModel
     variables: list[TableVariable]
-    impossible: Annotated[list[int], Field(description="The places of the cells that cannot be.")]
+    impossible: Annotated[list[int], Field(description="The places of the structural zeros.")]
     count: Numbers
     standard_error: Numbers | None
     lower_95: Numbers | None

@@ -133,7 +133,7 @@ class _Desk:
         return self._accounts(who, opened=request.query_params.get("opened", ""))
 
     def open_account(self, request: Request, who: SignedIn, fields: Fields) -> Response:
-        """Open an account; where that cannot be, show the form again with what is wrong."""
+        """Open an account; if that is not possible, show the form again with what is wrong."""
         ledger = self._service.ledger
         if ledger is None:
             raise HTTPProblem(
@@ -190,7 +190,7 @@ class _Desk:
         )
 
     def make_token(self, request: Request, who: SignedIn, fields: Fields) -> Response:
-        """Make a token and show its text, once; where that cannot be, show the form again with what is wrong."""
+        """Make a token and show its text, once; if that is not possible, show the form again with what is wrong."""
         given = _given(fields, _NO_TOKEN)
         try:
             asked = NewToken.model_validate({name: value or None for name, value in given.items()})

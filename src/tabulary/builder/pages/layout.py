@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -14,9 +14,8 @@ from tabulary.builder.pages.grid import Grid, Smaller
 from tabulary.builder.service import Variable
 from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain, Margin
+from tabulary.release.page_table import Header, PageRow, PageTable
 from tabulary.workflows.answering.answers import Answer
-
-Scope = Literal["", "col", "row"]
 
 DOUBT = "~"
 """The mark of a number that noise dominates: its 95 % interval reaches zero."""
@@ -35,19 +34,6 @@ MEASURES: Mapping[Show, str] = {
 _TOTAL = "Total"
 # A half-width below this, in people or in points, earns a decimal; one ten times a unit or more a coarser unit.
 _EARNS_A_DECIMAL = 2.0
-
-
-class Header(NamedTuple):
-    """A header cell and how far it reaches; without a scope it is the empty corner, which is no header.
-
-    A scope is "col" or "row" even where several are spanned: a header is that of every column or row that it covers.
-    """
-
-    label: str
-    scope: Scope
-    colspan: int = 1
-    rowspan: int = 1
-    total: bool = False
 
 
 class Cell(NamedTuple):
@@ -83,16 +69,8 @@ class Cell(NamedTuple):
         return f"{told}: noise dominates" if self.doubt else told
 
 
-class Row(NamedTuple):
-    """A row of the body: the headers that begin in it, then its cells, that of the row's total last."""
-
-    heads: tuple[Header, ...]
-    cells: tuple[Cell, ...]
-    total: bool = False
-
-
 @dataclass(frozen=True)
-class TableView:
+class BuiltTable(PageTable[Cell]):
     """Everything that a page writes of a table, in the order in which it is written.
 
     `row_labels` and `column_labels` name the rows and columns without totals, a label for each attribute; one empty
@@ -107,7 +85,7 @@ class TableView:
     >>> table = ReleasedTable(Table(domain, [[120, 44], [98, -2]]), errors)
     >>> sex, age = Variable("Sex", levels={"F": "Women", "M": "Men"}), Variable("Age")
     >>> chosen = Choices(rows=("sex",), columns=("age",))
-    >>> view = TableView.of(Answer(table, None, None), chosen, {"sex": sex, "age": age})
+    >>> view = BuiltTable.of(Answer(table, None, None), chosen, {"sex": sex, "age": age})
     >>> print(view.caption)
     Count by Sex (rows) and Age (columns)
     >>> for row in view.body:
@@ -119,8 +97,6 @@ class TableView:
 
     caption: str
     measure: str
-    head: tuple[tuple[Header, ...], ...]
-    body: tuple[Row, ...]
     notes: tuple[str, ...]
     row_labels: tuple[tuple[str, ...], ...]
     column_labels: tuple[tuple[str, ...], ...]
@@ -135,7 +111,7 @@ class TableView:
         variables: Mapping[str, Variable],
         *,
         smaller: Smaller | None = None,
-    ) -> "TableView":
+    ) -> "BuiltTable":
         """Return the view of an answer, cut to the question of the choices. Post-processing: reads no data.
 
         `smaller` gives the totals of tables that need it (`grid.smaller_tables`, where `grid` says which they are).
@@ -217,7 +193,7 @@ class _Names:
         """Return the rows of headers above so many columns."""
         rows, columns = self.choices.rows, self.choices.columns
         deep = 1 + len(columns)
-        stub = tuple(Header(self.variable(a), "col", rowspan=deep) for a in rows) or (
+        stub = tuple(Header(self.variable(a), "col", rowspan=deep, kind="stub") for a in rows) or (
             Header("", "", rowspan=deep),
         )
         if not columns:
@@ -230,7 +206,7 @@ class _Names:
             left //= len(levels)
             line = [Header(level, "col", colspan=left) for level in levels] * repeated
             if depth == 0 and width > len(levels) * left:
-                line.append(Header(_TOTAL, "col", rowspan=len(columns), total=True))
+                line.append(Header(_TOTAL, "col", rowspan=len(columns), kind="total"))
             head.append(tuple(line))
             repeated *= len(levels)
         return tuple(head)
@@ -250,7 +226,7 @@ class _Names:
                 for label, span in zip(labels, spans, strict=True)
                 if number % span == 0
             )
-        yield (Header(_TOTAL, "row", colspan=len(rows), total=True),)
+        yield (Header(_TOTAL, "row", colspan=len(rows), kind="total"),)
 
 
 @dataclass(frozen=True)
@@ -294,7 +270,7 @@ def _unit(shown: Grid, *, percent: bool) -> _Unit:
     return _Unit(1.0 if percent else max(1.0, 10.0 ** (math.floor(math.log10(least)) - 1)), percent)
 
 
-def _body(shown: Grid, named: _Names, unit: _Unit) -> Iterator[Row]:
+def _body(shown: Grid, named: _Names, unit: _Unit) -> Iterator[PageRow[Cell]]:
     lines = zip(
         named.row_heads(),
         named.queries(named.choices.rows),
@@ -312,7 +288,7 @@ def _body(shown: Grid, named: _Names, unit: _Unit) -> Iterator[Row]:
             _cell(*cell, levels=_joined(row, column), total=number == bottom or place == right, unit=unit)
             for place, (column, *cell) in enumerate(zip(queries, *numbers, strict=False))
         )
-        yield Row(heads, cells, number == bottom)
+        yield PageRow(heads, cells, number == bottom)
 
 
 def _cell(
@@ -371,7 +347,7 @@ def _notes(shown: Grid, choices: Choices, answer: Answer, unit: _Unit) -> Iterat
     if np.any(np.isnan(shown.values) & (shown.parts > 0)):
         yield f"{NO_NUMBER}: {'withheld' if keyed else 'no share can be told, for the whole may be nobody'}."
     if np.any(shown.parts == 0):
-        yield f"{IMPOSSIBLE}: a combination that cannot be, exactly zero."
+        yield f"{IMPOSSIBLE}: an impossible combination, exactly zero."
 
 
 def _other_side(choices: Choices) -> Sequence[str]:

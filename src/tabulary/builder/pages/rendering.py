@@ -13,6 +13,7 @@ from starlette.responses import Response
 from tabulary.builder.problems import HTTPProblem
 from tabulary.release import PublicKey
 from tabulary.release.pages import page_template
+from tabulary.release.svg import STYLE
 
 PACKAGE = "tabulary.builder.pages"
 
@@ -34,7 +35,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file that pages load. Its address holds a digest of its bytes, so that a browser may keep it for good."""
+    """A file that pages load. Its address holds a digest of its bytes, so that a browser may keep it for ever."""
 
     content: bytes
     media_type: str
@@ -45,8 +46,8 @@ class Asset:
 def assets() -> Mapping[str, Asset]:
     """Return every file that pages load, by name."""
     folder = files(PACKAGE) / "static"
-    # The look of every page of the project comes first; the style sheet of these pages adds to it.
-    common = {"builder.css": page_template("page.css.j2").render().encode()}
+    # The look of every page and of every picture of the project comes first; the style of these pages adds to it.
+    common = {"builder.css": f"{page_template('page.css.j2').render()}{STYLE}\n".encode()}
     found = {}
     for name, media_type in _KINDS.items():
         content = common.get(name, b"") + (folder / name).read_bytes()

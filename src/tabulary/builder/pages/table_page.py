@@ -15,7 +15,7 @@ from tabulary.builder.pages.building import TableForecast, filter_name
 from tabulary.builder.pages.charts import bars_svg, heat_map_svg
 from tabulary.builder.pages.choices import Chart, Choices, Hypothesis, Levels, Names, Show
 from tabulary.builder.pages.grid import smaller_tables
-from tabulary.builder.pages.layout import TableView
+from tabulary.builder.pages.layout import BuiltTable
 from tabulary.builder.pages.sessions import SIGN_OUT, sign_in_url
 from tabulary.builder.pages.words import (
     SUMMARY,
@@ -111,7 +111,7 @@ def table_page(
     payer = None if asker is None else asker.account
     answer = answer_to(dataset, chosen.question(dataset.answers.domain), payer)
     smaller = smaller_tables(dataset.answers, chosen)
-    view = TableView.of(answer, chosen, dataset.variables, smaller=smaller)
+    view = BuiltTable.of(answer, chosen, dataset.variables, smaller=smaller)
     return {
         **_around(dataset, chosen, origin, asker),
         "view": view,
@@ -132,7 +132,7 @@ def table_page(
     }
 
 
-def _drawn(chart: Chart, view: TableView) -> Markup:
+def _drawn(chart: Chart, view: BuiltTable) -> Markup:
     """Return the picture of a table, nothing if none was chosen."""
     match chart:
         case Chart.heat:

@@ -7,7 +7,7 @@ from tabulary.builder.pages.choices import Levels, Names
 from tabulary.builder.service import Dataset
 from tabulary.core.privacy import privacy_from_description
 from tabulary.planning import show_width
-from tabulary.release.figure import show_count
+from tabulary.release.svg import show_count
 from tabulary.workflows.answering.answers import ProtectionMethod
 
 SUMMARY = {

@@ -68,7 +68,7 @@ STRANGER = "unknown"
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One entry, as it stands in the log for good. `number` counts from 1.
+    """One entry, as the log keeps it for ever. `number` counts from 1.
 
     `at` is the time in UTC, ISO 8601. `token` is the id of the token that was shown, and `address` where that came
     from. `digest` is the SHA-256 of `previous`, the digest of the entry before, and of everything else in the entry.

@@ -60,7 +60,7 @@ class LogFile:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """Yield the file, held against other processes."""
+        """Yield the file, locked for other processes."""
         import fcntl
 
         handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)

@@ -87,7 +87,7 @@ class Sessions:
         return token
 
     def end(self, name: str, address: str | None = None) -> None:
-        """End a session, at once and for good; one that is not there has ended already."""
+        """End a session, immediately and permanently; one that is not there has ended already."""
         sessions, tokens = schema.sessions, schema.tokens
         mine = sessions.c.digest == _digest(name)
         with self._log.writing() as act:

@@ -73,7 +73,7 @@ class State:
         return cls(database, clock, log_file)
 
     def remember(self, name: str, value: str) -> None:
-        """Keep a fact for good; refuse a value other than the one that was kept first.
+        """Keep a fact for ever; refuse a value other than the one that was kept first.
 
         So that a lost ledger, another key or noise that is drawn otherwise is found when the service starts, before it
         gives a second answer to an old question. Of many processes that say it at once, the first is heard.

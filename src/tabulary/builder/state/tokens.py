@@ -143,7 +143,7 @@ class Tokens:
         return token.good_at(self._clock())
 
     def revoke(self, id: str, *, by: Actor = COMMAND_LINE) -> bool:  # noqa: A002 — the field's name
-        """Take a token back, at once and for good; return whether there is such a token."""
+        """Take a token back, immediately and permanently; return whether there is such a token."""
         tokens = schema.tokens
         with self._log.writing() as act:
             row = act.connection.execute(select(tokens).where(tokens.c.id == id)).mappings().first()

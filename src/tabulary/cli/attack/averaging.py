@@ -21,7 +21,7 @@ def averaging(
     Example: tabulary attack averaging --answers 400
     """
     # The compiled lookups take a moment to load, and other commands do not need them.
-    from tabulary.studies.differencing import averaging as run
+    from tabulary.attacks.differencing import averaging as run
 
     found = run(answers=answers, trials=trials, epsilon=epsilon)
     lines = Lines(title="How many people are they, exactly?", title_justify="left")

@@ -21,7 +21,7 @@ def differencing(
     been here for more than a day. Example: tabulary attack differencing --epsilon 1
     """
     # The compiled lookups take a moment to load, and other commands do not need them.
-    from tabulary.studies.differencing import differencing as run
+    from tabulary.attacks.differencing import differencing as run
 
     found = run(trials=trials, workers=workers, epsilon=epsilon)
     lines = Lines(title="Does Bob earn more than s? What two counts tell", title_justify="left")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tabulary.studies.proportion import Proportion
+    from tabulary.core.proportion import Proportion
 
 _WIDTH = 10
 

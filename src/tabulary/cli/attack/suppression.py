@@ -34,31 +34,32 @@ def suppression(
     ] = None,
     any_number: Annotated[
         bool,
-        typer.Option("--any-number", help="Do not suppose that as few cells as possible were suppressed."),
+        typer.Option("--any-number", help="Do not assume that as few cells as possible were suppressed."),
     ] = False,
     probability: Annotated[
-        float | None, typer.Option(help="The prior of having the private attribute, the same for everyone.")
+        float | None,
+        typer.Option(help="The prior probability of the private attribute, the same for everyone."),
     ] = None,
     parts: Annotated[
         Path | None,
         typer.Option(
-            help='Where tables cut an attribute differently: TOML such as [age] "0-17" = ["0-14", "15-17"].'
+            help='If tables divide an attribute differently: TOML such as [age] "0-17" = ["0-14", "15-17"].'
         ),
     ] = None,
     amounts: Annotated[
-        bool, typer.Option("--amounts", help="CSV files hold amounts, which need not be whole.")
+        bool, typer.Option("--amounts", help="The values of CSV files are amounts, not whole counts.")
     ] = False,
     total_label: Annotated[
-        str, typer.Option(help="What CSV files write in place of a level in the row of a sum.")
+        str, typer.Option(help="The word for a sum in CSV files, written in place of a level.")
     ] = TOTAL,
     path: Annotated[
         Path | None, typer.Option("--output", "-o", help="A new HTML page with each cell's interval.")
     ] = None,
 ) -> None:
-    """Find out what suppressed cells give away: what the tables say together, and how their cells were chosen.
+    """Find out what tables with suppressed cells disclose, together and by the way their cells were chosen.
 
-    A CSV file has a column for each attribute, and `count`: a number, or [c], c, x, * or nothing where it is
-    suppressed; a row with `total` in place of a level is a sum. Columns `people` and `probability` may follow.
+    A CSV file has a column for each attribute and a column `count`: a number, or [c], c, x, * or nothing if it is
+    suppressed. A row with `total` in place of a level is a sum. Columns `people` and `probability` are optional.
 
     Examples: tabulary attack suppression table.csv,
     or: tabulary attack suppression table.csv --threshold 5 -o attack.html,
@@ -144,9 +145,7 @@ def _print(found: "AttackFindings", names: Sequence[str]) -> None:
             exact = ends[0] == ends[1]
             return Text(f"= {_ends(ends)}" if exact else _ends(ends), style="bold red" if exact else "bold")
 
-        between = (
-            ", and between which values what is suppressed must lie" if shown else ", nothing suppressed"
-        )
+        between = ", with the interval of each suppressed number" if shown else ", nothing suppressed"
         print_suppressed(table, f"{name}{between}", show)
     print_points("Verdict", found.verdict)
     certain = list(_certain(found, names))
@@ -165,20 +164,17 @@ def _ends(ends: tuple[float, float]) -> str:
 
 
 def _certain(found: "AttackFindings", names: Sequence[str]) -> Iterator[str]:
-    from tabulary.suppress.pages.attack_page import certain_words
-
-    because = {"published": "", "follows": ", which follows", "rule": ", which the rule gives away"}
+    because = {"published": "", "follows": ", which follows", "rule": ", which follows with the rule"}
     for people in found.certain:
         where = f"{names[people.place.table]}: " if len(names) > 1 else ""
-        yield f"{where}{people.place}: {certain_words(people)}{because[people.reason]}."
+        yield f"{where}{people.place}: {people.words}{because[people.reason]}."
 
 
 def _print_sets(found: "AttackFindings", sets: "PrimarySets", name: str) -> None:
-    from tabulary.suppress.pages.attack_page import rule_words, sensitive_words
+    from tabulary.attacks.suppression.findings import certain_words
     from tabulary.suppress.pages.table_views import show_percent
 
     table = found.tables[sets.table]
-    minimal = ", and as few cells as possible were suppressed" if sets.minimal else ""
     lines = []
     for each in sets.sets[:_MOST_SETS]:
         likely = "" if each.probability is None else f", probability {show_percent(each.probability)}"
@@ -188,18 +184,19 @@ def _print_sets(found: "AttackFindings", sets: "PrimarySets", name: str) -> None
             for cell in np.ndindex(table.domain.shape)
             if np.isnan(table.counts[cell])
         )
+        sure = {} if table.people is None else each.certain(table.people)
         certain = "".join(
-            f" Then {'all' if have else 'none'} of the {int(table.people[cell]):,} people of cell "  # type: ignore[index]
-            f"{int(np.ravel_multi_index(cell, table.domain.shape)) + 1} {'have' if have else 'has'} it."
-            for cell, have in ({} if table.people is None else each.certain(table.people)).items()
+            f" Cell {int(np.ravel_multi_index(cell, table.domain.shape)) + 1}: "
+            f"{certain_words(int(table.people[cell]), have)}."  # type: ignore[index]
+            for cell, have in sure.items()
         )
-        cells = sensitive_words(each)
+        cells = each.named
         lines.append(f"{cells[:1].upper()}{cells[1:]}{likely}. Values then: {ranges}.{certain}")
     if len(sets.sets) > _MOST_SETS:
         lines.append(f"And {len(sets.sets) - _MOST_SETS:,} more.")
     if not lines:
         lines.append("None agrees with the table: it was made in another way.")
-    print_points(f"{name}: if {rule_words(sets)}{minimal}, the sensitive cells are", lines)
+    print_points(f"{name}: if {sets.assumption}, the sensitive cells are", lines)
 
 
 def _print_beliefs(found: "AttackFindings", beliefs: "Beliefs", name: str) -> None:
@@ -209,10 +206,12 @@ def _print_beliefs(found: "AttackFindings", beliefs: "Beliefs", name: str) -> No
         before, after = beliefs.prior[entry.index], beliefs.posterior[entry.index]
         return Text(f"{before:.2f} → {after:.2f}")
 
-    print_suppressed(cells_only(table), f"{name}: a person's chance to have it, before and after", show)
+    print_suppressed(
+        cells_only(table), f"{name}: the probability that a person has it, before and after", show
+    )
     error = f"; error at most {beliefs.error:.2g}" if beliefs.error else ""
     output.print(
-        f"The largest move is {float(np.nanmax(beliefs.deviation)):.0%} of what it was. By the sampler "
+        f"The largest change is {float(np.nanmax(beliefs.deviation)):.0%} of the prior. By the sampler "
         f"{beliefs.sampler!r}{error}.",
         markup=False,
     )

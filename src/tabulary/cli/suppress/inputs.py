@@ -82,6 +82,8 @@ class TableInput:
             raise InvalidArgument(
                 f"name a file, or a published table with --dataset hair-eye-gene. {NOTHING_DONE}"
             )
+        if self.file is not None and not self.by:
+            raise InvalidArgument(f"name the attributes of the table, each with --by. {NOTHING_DONE}")
         if self.private is not None and not self.persons:
             raise InvalidArgument(
                 f"--private needs --persons. In a file with one row per cell use --count. {NOTHING_DONE}"

@@ -7,7 +7,7 @@ the table itself; with B = S it is what S adds to all its subsets.
 Sensitivity. A record in cell x adds to a part the product over its axes of one column: a one on an axis that
 is counted; k - 1 at x and -1 elsewhere on a centred axis of k ≥ 3 levels, 2(k - 1) in L1 and k(k - 1) in
 squared L2; ±1 on one of two. Norms of products are products of norms, whatever the record is, so that over all
-parts, each divided by its scale, Δ₁ = c Σ Π_B l1(k) / b and Δ₂² = c² Σ Π_B l2(k) / σ² for c records a person.
+parts, each divided by its scale, Δ₁ = c Σ Π_B l1(k) / b and Δ₂² = c² Σ Π_B l2(k) / σ² for c records per person.
 Replacing a record subtracts the columns of two, and only where they agree matters.
 `core.residual_sensitivity` computes both, and the plan refuses to exist if they exceed its loss.
 

@@ -117,7 +117,7 @@ def change_one(
 
     `cost` of a cell is what one record more adds to the weighted squared distance, w·(1 + 2·(count - real)); one
     record less takes cost - 2·w away, so a gain is exact. Attributes whose tables would lose more than `patience`·Σw
-    by the record's leaving are passed over: they hardly ever find a better place, and most are such.
+    by the record's leaving are passed over: most records are of this kind, and they hardly ever find a better place.
     """
     score = np.empty(layout.sizes.max(), np.float32)
     moved = 0

@@ -52,7 +52,7 @@ class Asked:
 
     @classmethod
     def of(cls, planned: PlanFile) -> "Asked":
-        """Return what a plan file asks for."""
+        """Return what a plan file requests."""
         made = planned.plan
         return cls(made.workload, made.neighbours, planned.about or made.records, planned.max_cells)
 

@@ -80,7 +80,7 @@ class PlanStudy:
 
         Args:
             planned: from `read_plan_file`.
-            epsilons: the amounts to compare; an eighth to eight times the plan's own unless told. That one is always
+            epsilons: the amounts to compare; an eighth to eight times the plan's own by default. That one is always
                 among them.
             rhos: the same for a plan that promises a ρ.
             mechanisms: those to compare, by name; otherwise the plan's own and every other that can answer it.
@@ -90,7 +90,7 @@ class PlanStudy:
             repetitions: how often everything is measured with fresh noise.
             target: a relative error; the page says from which amount on it is kept.
             public: the folder of an earlier release, whose synthetic twin takes the place of the records.
-            quick: three amounts, two mechanisms, three repetitions, unless told otherwise.
+            quick: by default three amounts, two mechanisms, three repetitions.
             progress: called with (what, done, total) while mechanisms are compared.
         """
         if not 0 < target < 1:

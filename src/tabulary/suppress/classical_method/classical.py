@@ -1,4 +1,4 @@
-"""Cell suppression as statistical offices do it: sensitive cells by rules, and others so that they do not follow."""
+"""Cell suppression as statistical offices do it: sensitive cells by rules, and other cells that protect them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ EXACT_CELLS = 10_000
 """The largest two-way table that "auto" looks for the cheapest pattern of."""
 
 EXACT_SECONDS = 60.0
-"""How long "auto" looks for it, unless told otherwise."""
+"""The default time limit of "auto"."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,7 +151,7 @@ def classical(
     kept = frame.marked(_mask(never, values.shape)) | _impossible(frame)
     if (sensitive & kept).any():
         raise CannotProtect(
-            f"{_names(frame, sensitive & kept)} must be published, but the rules call it sensitive. Nothing was "
+            f"{_names(frame, sensitive & kept)} must be published, but is sensitive by the rules. Nothing was "
             "published. Change `never`, or the rules."
         )
     problem = _problem(frame, values, _bounds(frame, values, bounds, numbers), sensitive, kept, levels, cost)
@@ -161,8 +161,8 @@ def classical(
 
     if unmet(problem, found.pattern):
         raise NotCertified(
-            "the attacker's linear program does not confirm that every sensitive cell is protected. Nothing was "
-            "published. Amounts of very different size may be the reason: state them in larger units."
+            "the linear program of the attacker does not confirm that every sensitive cell is protected. Nothing was "
+            "published. Amounts of very different sizes may be the reason: give them in larger units."
         )
     status = np.full(frame.shape, "s")
     status[kept], status[found.pattern], status[sensitive] = "z", "x", "u"
@@ -215,15 +215,15 @@ def _pattern(
     if lost:
         marks = np.isin(np.arange(problem.primary.size), lost).reshape(frame.shape)
         raise CannotProtect(
-            f"no pattern of suppressed cells protects {_names(frame, marks)} as the rules ask. Nothing was published. "
-            "Merge levels, let sums be suppressed as well (margins='suppress'), ask for less protection, or, where "
-            "empty cells are no secret, use Threshold(..., zeros=False)."
+            f"no pattern of suppressed cells protects {_names(frame, marks)} as the rules require. Nothing was "
+            "published. Merge levels, allow suppressed sums (margins='suppress'), require less protection, or use "
+            "Threshold(..., zeros=False) if empty cells are not secret."
         )
     two_way = len(frame.shape) == 2
     if method == "exact" and not two_way:
         raise InvalidArgument(
-            f"the cheapest pattern is found for two-way tables, and this one has {len(frame.shape)} attributes. "
-            "Nothing was published. Use method='heuristic'."
+            f"method='exact' is for two-way tables, but this one has {len(frame.shape)} attributes. Nothing was "
+            "published. Use method='heuristic'."
         )
     if method == "exact" or (method == "auto" and two_way and problem.cost.size <= EXACT_CELLS):
         limit = EXACT_SECONDS if method == "auto" and time_limit is None else time_limit
@@ -300,7 +300,7 @@ def _values(table: Table) -> Floats:
     values = table.counts.astype(np.float64)
     if (values < 0).any():
         raise InvalidTable(
-            "a cell is below zero: suppression is for counts and amounts. Nothing was published."
+            "a cell is below zero. Suppression is for counts and amounts. Nothing was published."
         )
     return values
 
@@ -311,7 +311,7 @@ def _people(people: ArrayLike | None, values: Floats) -> NDArray[np.int64] | Non
     numbers = np.asarray(people)
     if numbers.shape != values.shape or numbers.dtype.kind not in "iu":
         raise InvalidTable(
-            f"the people of each cell are whole numbers in the table's shape {values.shape}, not {numbers.dtype} in "
+            f"`people` must be whole numbers in the table's shape {values.shape}, not {numbers.dtype} in shape "
             f"{numbers.shape}."
         )
     if (values > numbers).any():
@@ -332,13 +332,15 @@ def _bounds(
             low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), values.shape) for end in bounds)
         except (TypeError, ValueError):
             raise InvalidTable(
-                f"bounds are two numbers, or two arrays in the table's shape {values.shape}: the least and the largest."
+                f"`bounds` must be two numbers or two arrays in the table's shape {values.shape}: the smallest and "
+                "the largest."
             ) from None
     if people is not None:
         high = np.minimum(high, people)
     if np.isnan(low).any() or (low < 0).any() or not ((low <= values) & (values <= high)).all():
         raise InvalidTable(
-            "a cell lies outside its bounds, or these are below zero. An attacker's bounds must hold the values."
+            "a cell lies outside its bounds, or a bound is below zero. The bounds of an attacker must include the "
+            "values."
         )
     impossible = _impossible(frame)[frame.cells]
     return frame.of(np.where(impossible, 0.0, low)), frame.of(np.where(impossible, 0.0, high))
@@ -350,7 +352,7 @@ def _cost(frame: TableWithSums, values: Floats, cost: str | ArrayLike) -> Floats
     try:
         given = np.array(np.broadcast_to(np.asarray(cost, dtype=np.float64), values.shape))
     except (TypeError, ValueError):
-        raise InvalidArgument(f"costs are numbers in the table's shape {values.shape}.") from None
+        raise InvalidArgument(f"the costs must be numbers in the table's shape {values.shape}.") from None
     if not np.isfinite(given).all() or (given < 0).any():
         raise InvalidArgument("a cost is negative, infinite or missing.")
     return frame.of(given)
@@ -362,8 +364,7 @@ def _mask(cells: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
     marks = np.asarray(cells)
     if marks.shape != shape or marks.dtype != np.bool_:
         raise InvalidArgument(
-            f"cells that must be published are marked True in an array of shape {shape}, not {marks.dtype} of shape "
-            f"{marks.shape}."
+            f"`never` must be an array of True and False in shape {shape}, not {marks.dtype} in shape {marks.shape}."
         )
     return marks
 
@@ -378,10 +379,10 @@ def _names(frame: TableWithSums, cells: Mask) -> str:
 
 def _check_options(cost: object, margins: str, method: str, time_limit: float | None) -> None:
     if isinstance(cost, str) and cost not in ("cells", "counts"):
-        raise InvalidArgument(f"what is kept small is 'cells', 'counts' or an array of costs, not {cost!r}.")
+        raise InvalidArgument(f"`cost` must be 'cells', 'counts' or an array of costs, not {cost!r}.")
     if margins not in ("publish", "suppress"):
-        raise InvalidArgument(f"margins are to 'publish' or to 'suppress', not {margins!r}.")
+        raise InvalidArgument(f"`margins` must be 'publish' or 'suppress', not {margins!r}.")
     if method not in ("auto", "exact", "heuristic"):
         raise InvalidArgument(f"unknown method {method!r}. Use 'auto', 'exact' or 'heuristic'.")
     if time_limit is not None and not time_limit > 0:
-        raise InvalidArgument(f"a time limit is a number of seconds above 0, not {time_limit!r}.")
+        raise InvalidArgument(f"`time_limit` must be a number of seconds above 0, not {time_limit!r}.")

@@ -1,4 +1,4 @@
-"""Who adds how much to a cell: what the rules for tables of amounts look at."""
+"""The contributions to each cell, which the rules for tables of amounts compare."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,15 +32,15 @@ class Contributions:
         cells = np.array(self.cells, dtype=np.int64)
         amounts = np.array(self.amounts, dtype=np.float64)
         if cells.ndim != 1 or cells.shape != amounts.shape:
-            raise InvalidTable("contributions are one cell and one amount for each contributor.")
+            raise InvalidTable("contributions must have one cell and one amount for each contributor.")
         if cells.size and not 0 <= cells.min() <= cells.max() < int(np.prod(self.shape)):
             raise InvalidTable(
-                f"a contribution is to a cell that a table of shape {self.shape} does not have."
+                f"a contribution names a cell that a table of shape {self.shape} does not have."
             )
         if not np.isfinite(amounts).all() or (amounts < 0).any():
             raise InvalidColumn(
-                "a contribution is negative, infinite or missing. The rules for amounts rank contributors by size; "
-                "decide what such a record stands for before the table is protected."
+                "a contribution is negative, infinite or missing. The rules for amounts rank contributions by size. "
+                "Correct or remove such records before the table is protected."
             )
         # The largest of each cell first: every question about a cell is then about its first few.
         order = np.lexsort((-amounts, cells))
@@ -50,7 +50,7 @@ class Contributions:
 
     @classmethod
     def from_frame(cls, frame: Mapping[str, Any] | Any, *, value: str, domain: Domain) -> "Contributions":
-        """Return the contributions of a frame, one contributor a row: its levels, and its amount in column `value`.
+        """Return the contributions of a frame, one row per contributor: its levels, and its amount in column `value`.
 
         The frame is pandas, polars, Arrow, or a mapping from names to columns.
 
@@ -72,9 +72,7 @@ class Contributions:
         try:
             amounts = np.asarray(_column(frame, value), dtype=np.float64)
         except (TypeError, ValueError):
-            raise InvalidColumn(
-                f"column {value!r} is to hold amounts, but a value is not a number."
-            ) from None
+            raise InvalidColumn(f"column {value!r} must hold amounts, but a value is not a number.") from None
         return cls(domain.shape, np.ravel_multi_index(codes, domain.shape), amounts)
 
     @property

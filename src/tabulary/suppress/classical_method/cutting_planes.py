@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.errors import NotCertified
+from tabulary.linear_solver import simplex_solver
 from tabulary.suppress.classical_method.deviation_routes import DeviationRoutes
 from tabulary.suppress.classical_method.heuristic import PatternDraft, heuristic
-from tabulary.suppress.classical_method.linear_attacker import simplex
 from tabulary.suppress.classical_method.rules import Mask
 from tabulary.suppress.classical_method.suppression_problem import ProtectionTarget, SuppressionProblem
 
@@ -61,7 +61,6 @@ class CheapestPattern:
     cost: float
     lower_bound: float
     optimal: bool
-    branches: int
 
 
 def cheapest_pattern(
@@ -123,7 +122,7 @@ class _Search:
             nodes.append(_Node(found.value, branches, (*node.decisions, (cell, True))))
             if self._progress is not None:
                 self._progress("searching for the cheapest pattern", branches, 0)
-        return self._result([node.bound for node in heap + nodes], branches)
+        return self._result([node.bound for node in heap + nodes])
 
     def _settle(self, node: "_Node") -> "_Point | None":
         """Return the solution that a branch must be parted at, or None if it has nothing better to offer."""
@@ -147,8 +146,8 @@ class _Search:
                 return None
             if whole and not fresh:
                 raise NotCertified(
-                    "the search for the cheapest pattern was not precise enough to go on: a cut that it needs is there "
-                    "already. Nothing was published. Use method='heuristic', or costs of one size."
+                    "the search for the cheapest pattern ran into rounding errors: a cut that it needs is already "
+                    "there. Nothing was published. Use method='heuristic', or costs of similar size."
                 )
             if met and not node.decisions:
                 fresh = self._relaxation.add_covers(share)
@@ -203,7 +202,7 @@ class _Search:
     def _scale(self) -> float:
         return max(1.0, self._cost if np.isfinite(self._cost) else 1.0) if self._step == 0 else 1.0
 
-    def _result(self, waiting: list[float], branches: int) -> CheapestPattern:
+    def _result(self, waiting: list[float]) -> CheapestPattern:
         if self._best is None:
             raise NotCertified(
                 "the search for the cheapest pattern ended without one. Nothing was published."
@@ -213,9 +212,7 @@ class _Search:
         draft.complete(np.full(self._problem.shape, np.inf))
         draft.prune(self._problem.cost)
         bound = min((self._rounded(value) for value in waiting), default=np.inf)
-        return CheapestPattern(
-            draft.pattern, draft.cost, min(bound, draft.cost), bound >= draft.cost, branches
-        )
+        return CheapestPattern(draft.pattern, draft.cost, min(bound, draft.cost), bound >= draft.cost)
 
 
 @dataclass(frozen=True, order=True)
@@ -270,7 +267,7 @@ class _Relaxation:
         self._most = _FEW
         size = problem.cost.size
         self._lower, self._upper = np.zeros(size), np.ones(size)
-        self._model = model = simplex()
+        self._model = model = simplex_solver()
         model.addVars(size, self._lower, self._upper)
         model.changeColsCost(size, np.arange(size, dtype=np.int32), problem.cost.reshape(-1))
 
@@ -287,7 +284,7 @@ class _Relaxation:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
             raise NotCertified(
-                f"the search for the cheapest pattern was given up: the solver ended with {status.name}. Nothing was "
+                f"the search for the cheapest pattern was stopped: the solver ended with {status.name}. Nothing was "
                 "published. Use method='heuristic'."
             )
         solution = self._model.getSolution()

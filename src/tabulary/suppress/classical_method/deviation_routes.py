@@ -1,4 +1,4 @@
-"""Ways for a cell to deviate: through the cells that are suppressed, or through the cheapest that could be."""
+"""How far a cell can deviate: through suppressed cells, or through the cheapest cells that could be suppressed."""
 
 from typing import Protocol
 
@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.errors import NotCertified
-from tabulary.suppress.classical_method.linear_attacker import TOLERANCE, simplex
+from tabulary.linear_solver import simplex_solver
+from tabulary.suppress.classical_method.linear_attacker import TOLERANCE
 from tabulary.suppress.classical_method.rules import Mask
 from tabulary.suppress.classical_method.suppression_problem import SuppressionProblem, lines
 
@@ -74,7 +75,7 @@ class ProgramRoutes:
         self._problem = problem
         self._room = np.concatenate([problem.rise.reshape(-1), problem.fall.reshape(-1)])
         self._every = np.arange(2 * size, dtype=np.int32)
-        self._model = model = simplex()
+        self._model = model = simplex_solver()
         model.addVars(2 * size, np.zeros(2 * size), np.zeros(2 * size))
         for line in lines(problem.shape):
             cells = np.array(line)
@@ -113,7 +114,7 @@ class ProgramRoutes:
             return 0.0, np.zeros(0, dtype=np.int64)
         if status != highspy.HighsModelStatus.kOptimal:
             raise NotCertified(
-                f"how far a cell may deviate could not be computed: the solver ended with {status.name}. "
+                f"the largest deviation of a cell could not be computed: the solver ended with {status.name}. "
                 "Nothing was published."
             )
         found = np.asarray(model.getSolution().col_value)

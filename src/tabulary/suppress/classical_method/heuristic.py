@@ -150,19 +150,18 @@ def heuristic(
     routes: DeviationRoutes,
     *,
     guide: Floats | None = None,
-    start: Mask | None = None,
     swaps: bool = True,
     progress: Progress | None = None,
 ) -> Mask:
     """Return a pattern that meets every target.
 
-    `guide` is how much of each cell an optimal solution of a relaxation suppresses: such cells weigh less. `start` are
-    cells suppressed to begin with. With `swaps` each secondary cell is replaced by others where that is cheaper.
-    Raises `CannotProtect` if no pattern meets the targets.
+    `guide` is the share of each cell that an optimal solution of a relaxation suppresses: such cells weigh less. With
+    `swaps` each secondary cell is replaced by others if that is cheaper. Raises `CannotProtect` if no pattern meets
+    the targets.
     """
     base = problem.cost
     weight = base if guide is None else base * (1 - guide)
-    draft = PatternDraft(problem, routes, pattern=None if start is None else problem.primary | start)
+    draft = PatternDraft(problem, routes)
     draft.complete(weight, progress=progress)
     draft.prune(base, progress=progress)
     improved = swaps

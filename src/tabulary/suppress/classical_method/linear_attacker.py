@@ -9,6 +9,7 @@ import numpy as np
 
 from tabulary.core.arrays import Floats
 from tabulary.errors import NotCertified
+from tabulary.linear_solver import simplex_solver
 from tabulary.suppress.classical_method.rules import Mask
 from tabulary.suppress.classical_method.suppression_problem import ProtectionTarget, SuppressionProblem, lines
 
@@ -36,7 +37,7 @@ class LinearAttacker:
         self._scale = float(ends[np.isfinite(ends)].max(initial=0)) or 1.0
         self.highest = np.zeros(self._cells.size)
         self.lowest = np.zeros(self._cells.size)
-        self._model = model = simplex()
+        self._model = model = simplex_solver()
         number = self._cells.size
         model.addVars(number, -fall / self._scale, rise / self._scale)
         for line in lines(problem.shape):
@@ -84,16 +85,6 @@ class LinearAttacker:
         return min(float(self.highest[place]), target.up) + min(float(self.lowest[place]), target.down)
 
 
-def simplex() -> highspy.Highs:
-    """Return a solver that starts each time from where it was, without a word."""
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("presolve", "off")
-    solver.setOptionValue("solver", "simplex")
-    solver.setOptionValue("threads", 1)
-    return solver
-
-
 def unmet(problem: SuppressionProblem, pattern: Mask) -> list[int]:
     """Return the cells that a pattern does not protect, by the attacker's own linear program."""
     attacker = LinearAttacker(problem, pattern)
@@ -118,6 +109,6 @@ def deviations(problem: SuppressionProblem, pattern: Mask) -> tuple[Floats, Floa
 
 
 def _snapped(deviation: float, slack: float) -> float:
-    """Return the whole number that a deviation cannot be told from, or itself."""
+    """Return the whole number that a deviation cannot be distinguished from, or itself."""
     near = float(np.round(deviation))
     return near if np.isfinite(near) and abs(deviation - near) <= slack else deviation

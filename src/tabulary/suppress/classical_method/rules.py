@@ -1,4 +1,4 @@
-"""Which cells are sensitive, and how uncertain an attacker must stay about them: the rules of statistical offices.
+"""The rules of statistical offices: which cells are sensitive, and how uncertain an attacker must remain.
 
 None of this is a guarantee for a person: a rule says which numbers look dangerous, not what is learnt from those that
 are published. Nabar & Mishra (2010), section 3, show what follows where the rule is known, and `attack` does it.
@@ -39,7 +39,7 @@ class ProtectionLevels:
                 level = np.array(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError):
                 raise InvalidArgument(
-                    f"the {name} protection level is not a number, or an array of them."
+                    f"the {name} protection level is not a number or an array of numbers."
                 ) from None
             if not np.isfinite(level).all() or (level < 0).any():
                 raise InvalidArgument(f"a {name} protection level is negative, infinite or missing.")
@@ -114,11 +114,9 @@ class Threshold:
     def __post_init__(self) -> None:
         whole = isinstance(self.limit, int | np.integer) and not isinstance(self.limit, bool)
         if not whole or self.limit < 0:
-            raise InvalidArgument(f"a threshold is a whole number of people from 0 up, not {self.limit!r}.")
+            raise InvalidArgument(f"the threshold must be a whole number of at least 0, not {self.limit!r}.")
         if self.hides not in ("value", "range"):
-            raise InvalidArgument(
-                f"a threshold hides the 'value' of a cell or its 'range', not {self.hides!r}."
-            )
+            raise InvalidArgument(f"`hides` must be 'value' or 'range', not {self.hides!r}.")
 
     def sensitive(self, values: ArrayLike, contributions: Contributions | None = None) -> Mask:
         """Return which cells count at most `limit`."""
@@ -158,10 +156,12 @@ class Dominance:
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or isinstance(self.n, bool) or self.n < 1:
             raise InvalidArgument(
-                f"dominance looks at a whole number of contributions from 1 up, not {self.n!r}."
+                f"n of the dominance rule must be a whole number of at least 1, not {self.n!r}."
             )
         if not 0 < self.k < 100:
-            raise InvalidArgument(f"dominance is a share between 0 and 100 percent, not {self.k!r}.")
+            raise InvalidArgument(
+                f"k of the dominance rule must be between 0 and 100 percent, not {self.k!r}."
+            )
 
     def sensitive(self, values: ArrayLike, contributions: Contributions | None = None) -> Mask:
         """Return which cells are dominated by their largest contributions."""
@@ -194,7 +194,7 @@ class PPercent:
 
     def __post_init__(self) -> None:
         if not 0 < self.p < np.inf:
-            raise InvalidArgument(f"the p percent rule needs a p above 0, not {self.p!r}.")
+            raise InvalidArgument(f"p of the p percent rule must be above 0, not {self.p!r}.")
 
     def sensitive(self, values: ArrayLike, contributions: Contributions | None = None) -> Mask:
         """Return which cells let one contributor estimate another too well."""
@@ -221,7 +221,9 @@ def primary(
     """
     several = list(rules) if isinstance(rules, Sequence) else [rules]
     if not several:
-        raise InvalidArgument("no rule says which cells are sensitive. Give one, such as Threshold(5).")
+        raise InvalidArgument(
+            "no rule was given that says which cells are sensitive. Give one, such as Threshold(5)."
+        )
     shape = np.shape(values)
     if contributions is not None and contributions.shape != shape:
         raise InvalidTable(f"the table's shape is {shape} but the contributions' is {contributions.shape}.")
@@ -241,6 +243,6 @@ def _on_both_sides(level: Floats, contributions: Contributions | None) -> Protec
 def _given(contributions: Contributions | None, rule: str) -> Contributions:
     if contributions is None:
         raise InvalidArgument(
-            f"{rule} looks at single contributions. Give them: contributions=Contributions(...)."
+            f"{rule} compares single contributions. Give them: contributions=Contributions(...)."
         )
     return contributions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tabulary.attacks.suppression.findings import AttackFindings, CertainPeople
+from tabulary.attacks.suppression.findings import AttackFindings, CertainPeople, certain_words
 from tabulary.attacks.suppression.intervals import SuppressedInterval
 from tabulary.attacks.suppression.posteriors import Beliefs
 from tabulary.attacks.suppression.primary_sets import PrimarySet, PrimarySets
@@ -48,8 +48,7 @@ class SetView:
 class SetsView:
     """All sets of sensitive cells of one table."""
 
-    rule: str
-    minimal: bool
+    assumption: str
     number: int
     shown: tuple[SetView, ...]
 
@@ -85,7 +84,7 @@ def attack_html(findings: AttackFindings, names: Sequence[str]) -> str:
             )
         )
     page: str = page_template("attack.html.j2", "tabulary.suppress.pages").render(
-        title="What suppressed cells give away",
+        title="What suppressed cells disclose",
         verdict=findings.verdict,
         breached=_breached(findings),
         sections=sections,
@@ -157,7 +156,7 @@ class _Cells:
         key = entry.margin, entry.index
         people = f"of {entry.people:,}" if entry.people is not None else ""
         certain = self._certain.get(key)
-        persons = () if certain is None else (certain_words(certain),)
+        persons = () if certain is None else (certain.words,)
         if key not in self._intervals:
             shown = published_cell(entry, people, *persons)
             return CellView(
@@ -195,35 +194,14 @@ class _Cells:
         return f"with {' and '.join(others)}" if others else ""
 
 
-def certain_words(found: CertainPeople) -> str:
-    """Return what is certain of the people of a cell."""
-    if found.people == 1:
-        return "the one person has it" if found.have else "the one person does not have it"
-    return f"all {found.people:,} have it" if found.have else f"none of {found.people:,} has it"
-
-
-def rule_words(sets: PrimarySets) -> str:
-    """Return the rule that an attacker knew."""
-    cells = "counts of" if sets.rule.zeros else "counts from 1 to"
-    return f"{cells} {sets.rule.limit:,}{' or less' if sets.rule.zeros else ''} are sensitive"
-
-
-def sensitive_words(found: PrimarySet) -> str:
-    """Return the cells of a set by their numbers, counted line by line from 1."""
-    if not found.cells:
-        return "no cell"
-    *most, last = map(str, found.numbers)
-    return f"cells {', '.join(most)} and {last}" if most else f"cell {last}"
-
-
 def _sets(table: SuppressedTable, sets: PrimarySets, anchor: str) -> SetsView:
     shown = []
     for number, found in enumerate(sets.sets[:MOST_SETS], 1):
-        title = f"If {sensitive_words(found)} {'were' if len(found.cells) > 1 else 'was'} sensitive"
+        title = f"If {found.named} {'were' if len(found.cells) > 1 else 'was'} sensitive"
         show = _SetCells(table, found).show
         probability = "" if found.probability is None else show_percent(found.probability)
         shown.append(SetView(title, probability, table_view(table, f"{anchor}-set-{number}", title, show)))
-    return SetsView(rule_words(sets), sets.minimal, len(sets.sets), tuple(shown))
+    return SetsView(sets.assumption, len(sets.sets), tuple(shown))
 
 
 class _SetCells:
@@ -243,8 +221,8 @@ class _SetCells:
         number = int(np.ravel_multi_index(entry.index, self._found.lower.shape)) + 1
         notes = [f"cell {number}", *(["sensitive"] if entry.index in self._cells else [])]
         if entry.index in self._certain:
-            have = self._certain[entry.index]
-            notes.append(f"all {entry.people:,} have it" if have else f"none of {entry.people:,} has it")
+            assert entry.people is not None, "nobody is certain where the people are not known"
+            notes.append(certain_words(entry.people, self._certain[entry.index]))
         state = (
             "certain" if entry.index in self._certain else "disclosed" if ends[0] == ends[1] else "suppressed"
         )

@@ -78,16 +78,17 @@ def table_csv_bytes(table: SuppressedTable, probability: NDArray[np.float64] | N
 
 
 def check_names(domain: Domain) -> None:
-    """Refuse attributes and levels that could not be told from the columns and the sums of a table's file."""
+    """Refuse attributes and levels that could not be distinguished from the columns and the sums of a table's file."""
     taken = [name for name in _VALUES if name in domain.attributes]
     if taken:
         raise InvalidTable(
-            f"an attribute is called {taken[0]!r}, as a column of every table is. Nothing was written. Rename it."
+            f"an attribute is called {taken[0]!r}, which is the name of a column of every table. Nothing was "
+            "written. Rename it."
         )
     for attribute, levels in zip(domain.attributes, domain.levels, strict=True):
         if TOTAL in levels:
             raise InvalidTable(
-                f"attribute {attribute!r} has a level {TOTAL!r}, as the rows of sums are called. Nothing was written. "
+                f"attribute {attribute!r} has a level {TOTAL!r}, which marks the rows of sums. Nothing was written. "
                 "Leave rows of sums out, or rename that level."
             )
 
@@ -106,14 +107,14 @@ def read_table(path: str | Path, *, total: str = TOTAL, amounts: bool = False) -
         with place.open("rb") as file:
             data = file.read(_LARGEST + 1)
         if len(data) > _LARGEST:
-            raise UnreadableSource(f"{str(place)!r} is too large for a table. Nothing was read.")
+            raise UnreadableSource(f"{str(place)!r} is too large for a table file. Nothing was read.")
         text = data.decode("utf-8-sig")
     except OSError:
         raise UnreadableSource(
-            f"there is no table {str(place)!r} that could be read. Name a table.json, a folder with one, or a CSV file."
+            f"there is no table {str(place)!r} that can be read. Name a table.json, a folder with one, or a CSV file."
         ) from None
     except UnicodeError:
-        raise UnreadableSource(f"{place.name!r} is not a text in UTF-8. Nothing was read.") from None
+        raise UnreadableSource(f"{place.name!r} is not a UTF-8 text. Nothing was read.") from None
     try:
         if place.suffix.lower() == ".json":
             return _from_json(text)
@@ -175,21 +176,21 @@ def from_description(description: object) -> SuppressedTable:
                 whole=whole,
                 title=title,
             )
-    raise InvalidTable("this is not the description of a table that Tabulary writes.")
+    raise InvalidTable("the description of the table is not in the form that Tabulary writes.")
 
 
 def _sum(description: object) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     match description:
         case {"by": list(margin), "counts": counts, **rest} if not rest:
             return tuple(map(str, margin)), _array(counts)
-    raise InvalidTable("this is not the description of a sum that Tabulary writes.")
+    raise InvalidTable("the description of a sum is not in the form that Tabulary writes.")
 
 
 def _array(values: object) -> NDArray[np.float64]:
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidTable("the values of a table are not one array of numbers.") from None
+        raise InvalidTable("the values of a table are not an array of numbers.") from None
 
 
 def _listed(values: NDArray[np.float64], *, whole: bool) -> Any:
@@ -225,14 +226,14 @@ def _read(method: str, described: object, facts: Mapping[str, str]) -> PublicTab
         return PublicTable(table, prior_of(table), facts)
     if method == _SUPPRESSED:
         return PublicTable(from_description(described), None, facts)
-    raise InvalidTable(f"it was made by a method {method!r} that this version does not know.")
+    raise InvalidTable(f"this version of Tabulary does not know its method {method!r}.")
 
 
 def _from_csv(text: str, total: str, *, whole: bool) -> PublicTable:
     try:
         lines = [line for line in csv.reader(StringIO(text, newline=""), strict=True) if line]
     except csv.Error:
-        raise InvalidTable("it is not a CSV file: a quote is not closed, or stands within a field.") from None
+        raise InvalidTable("it is not a CSV file: a quote is not closed, or is inside a field.") from None
     if len(lines) < 2:
         raise InvalidTable("it has no rows. A table has a header and one row for each cell.")
     names, rows = [name.strip() for name in lines[0]], lines[1:]
@@ -244,7 +245,7 @@ def _from_csv(text: str, total: str, *, whole: bool) -> PublicTable:
         raise InvalidTable("a row has more or fewer fields than the header.")
     attributes = [name for name in names if name not in _VALUES]
     if not attributes:
-        raise InvalidTable(f"it has no attributes: no columns but {listed(names)}.")
+        raise InvalidTable(f"it has no attributes: its only columns are {listed(names)}.")
     column = {name: [row[place].strip() for row in rows] for place, name in enumerate(names)}
     levels = {name: [level for level in dict.fromkeys(column[name]) if level != total] for name in attributes}
     # Domain refuses an attribute that has sums only, and a level without a name.
@@ -274,7 +275,7 @@ class _Filled:
         at = tuple(self.domain.code(name, level) for name, level in labels.items())
         where = ", ".join(f"{name} {level}" for name, level in labels.items()) or "the total"
         if at in self.given.setdefault(margin, set()):
-            raise InvalidTable(f"{where} stands there twice.")
+            raise InvalidTable(f"{where} has two rows.")
         self.given[margin].add(at)
         count = np.nan if texts[_COUNT].lower() in _MARKS else _number(texts[_COUNT], where)
         if margin != self.domain.attributes:
@@ -294,7 +295,7 @@ class _Filled:
         counts = self.values[_COUNT]
         numbers = [counts, *self.sums.values()]
         if self.whole and any((array[~np.isnan(array)] % 1 != 0).any() for array in numbers):
-            raise InvalidTable("a count is not whole. If these are amounts, say so with --amounts.")
+            raise InvalidTable("a count is not whole. If the values are amounts, read them as amounts.")
         table = SuppressedTable(
             self.domain,
             counts,
@@ -319,7 +320,7 @@ class _Filled:
 
 def _incomplete(domain: Domain) -> InvalidTable:
     return InvalidTable(
-        f"not every combination of {listed(domain.attributes)} has a row. A suppressed cell has one too, and is marked "
+        f"not every combination of {listed(domain.attributes)} has a row. A suppressed cell needs a row too, marked "
         f"{MARK}."
     )
 
@@ -330,5 +331,5 @@ def _number(text: str, where: str) -> float:
     except ValueError:
         number = np.nan
     if not np.isfinite(number):
-        raise InvalidTable(f"{where}: {text!r} is no number, and no mark of a suppressed cell.")
+        raise InvalidTable(f"{where}: {text!r} is no number, and not the mark of a suppressed cell.")
     return number

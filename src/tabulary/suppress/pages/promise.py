@@ -1,4 +1,4 @@
-"""What a table with suppressed cells promises, in plain words, and what it does not."""
+"""The promise of a table with suppressed cells, in plain words, and what it does not promise."""
 
 import math
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
 from tabulary.suppress.simulatable_method.suppressor import TABLE
 
 _NOT_DIFFERENTIAL = (
-    "Differential privacy. The numbers are exact: who knows the private value of all but one person, or has other "
-    "knowledge than the prior, may learn more. Where that is to be feared, add noise."
+    "Differential privacy. The numbers are exact: a reader who knows the private values of all but one person, or "
+    "knows more than the prior, may learn more. If you must protect against such a reader, add noise."
 )
 
 
@@ -21,7 +21,7 @@ def promise_of(table: SimulatableTable) -> Promise:
     share = f"{float(table.epsilon):.0%}".replace("%", "\N{NO-BREAK SPACE}%")
     added = table.promised_delta > float(table.delta)
     asked = (
-        f" It is the δ = {show_fraction(table.delta)} asked for plus what simulated decisions leave open."
+        f" It is the requested δ = {show_fraction(table.delta)} plus the error of simulated decisions."
         if added
         else ""
     )
@@ -29,23 +29,23 @@ def promise_of(table: SimulatableTable) -> Promise:
         statement=f"This table keeps ε-semantic privacy with ε = {epsilon}, except with a probability of at most "
         f"δ = {delta}.",
         meaning=(
-            "For a reader who knew the prior, and knows how the table was made, nobody's probability of having the "
-            f"private attribute, or of not having it, moves by more than {share} of what it was before.",
-            f"δ is over the people's values: at most a share δ = {delta} of all tables drawn from the prior and "
-            f"published so breaks that.{asked}",
-            "Which cells are left out gives nothing away: each decision was made before its cell was looked at, and "
-            "anyone can make it again.",
+            "For a reader who knows the prior and how the table was made: nobody's probability of having the private "
+            f"attribute, or of not having it, changes by more than {share} of its prior value.",
+            "δ is a probability over the private values: of all tables drawn from the prior and published in this "
+            f"way, at most a share δ = {delta} break that bound.{asked}",
+            "The choice of the cells that are left out discloses nothing: each decision was made before its cell "
+            "was read, and anyone can repeat it.",
         ),
-        protected="Each person is protected, whatever cell that person stands in.",
+        protected="Every person is protected, in every cell.",
         conditions=(
-            "The prior is right: every person has the private attribute with the probability that is stated, "
-            "independently of all others. It was not taken from this table.",
-            "How many people stand in each cell was public before.",
+            "The prior is right: every person has the private attribute with the stated probability, independently "
+            "of all others. The prior does not come from this table.",
+            "The number of people in each cell was public before.",
             "Nothing else is published about the same private values. A second table is not covered.",
         ),
         not_promised=(
             _NOT_DIFFERENTIAL,
-            "Anything against a reader whose prior is another one: what he learns may be the prior itself.",
+            "Anything against a reader with a different prior. Such a reader may learn the prior from the table.",
         ),
     )
 
@@ -55,17 +55,18 @@ def classical_promise() -> Promise:
     return Promise(
         statement="Cells were left out by a rule. That is no guarantee for any person.",
         meaning=(
-            "No cell that the rule calls sensitive follows from the published numbers alone to within the width that "
-            "the rule asks for.",
-            "Which cells were sensitive, and which were left out to protect those, is not told.",
+            "For every cell that is sensitive by the rule, the interval that follows from the published numbers "
+            "alone is as wide as the rule requires.",
+            "The table does not say which cells were sensitive and which were left out to protect them.",
         ),
         protected="Sensitive cells are protected, not the people in them.",
         conditions=(
             "The reader uses the published cells and sums of this table and nothing else.",
-            "The reader does not reckon with how the cells were chosen. Who does may tell the sensitive ones.",
+            "The reader does not use the way in which cells were chosen. A reader who does may identify the "
+            "sensitive cells.",
         ),
         not_promised=(
-            "Any bound on what is learned about a person. `tabulary attack` shows what follows.",
+            "Any bound on what a reader learns about a person. `tabulary attack suppression` shows what follows.",
             _NOT_DIFFERENTIAL.split(".")[0] + ".",
         ),
     )
@@ -89,14 +90,14 @@ def in_short(table: SimulatableTable) -> Iterable[str]:
     simulated = sum(decision.draws is not None for decision in table.decisions)
     followed = sum(decision.reason == FOLLOWS for decision in table.decisions)
     yield (
-        f"How likely an unsafe answer was is computed for {made - simulated - followed} of them, and estimated from "
-        f"simulated tables for {simulated}; {followed} answers followed from others."
+        f"The probability of an unsafe answer was computed for {made - simulated - followed} of them and estimated "
+        f"from simulated tables for {simulated}; {followed} answers followed from others."
     )
     cells = int(table.suppressed.sum())
     if table.outcome == TABLE and cells:
         yield (
-            f"{cells} of {table.counts.size} cells are left out: an unsafe answer was too likely there, or how likely "
-            "it is could not be made sure of."
+            f"{cells} of {table.counts.size} cells are left out: an unsafe answer was too likely there, or its "
+            "probability could not be certified."
         )
     elif table.outcome == TABLE:
         yield "No cell is left out."

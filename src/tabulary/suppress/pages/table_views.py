@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tabulary.core.domain import Margin
 from tabulary.core.suppressed_table import MARK, SuppressedTable
-from tabulary.release.figure import show_count
-from tabulary.release.pages import label_spans
+from tabulary.release.page_table import Header, PageRow, PageTable, cross_head, row_heads
+from tabulary.release.svg import show_count
 from tabulary.suppress.pages.table_layout import TOTAL, LayoutEntry, TableLayout
 
 MOST_LINES = 200
@@ -35,30 +34,17 @@ class CellView:
 
 
 @dataclass(frozen=True)
-class LineView:
-    """One line: the labels that begin on it with the lines they span, and its cells; None where there is no number."""
-
-    labels: tuple[tuple[str, int], ...]
-    cells: tuple[CellView | None, ...]
-    is_sum: bool
-
-
-@dataclass(frozen=True)
-class SuppressedTableView:
-    """A table as a page shows it."""
+class SuppressedTableView(PageTable[CellView | None]):
+    """A table as a page shows it; a cell is None where there is no number. `left_out` rows are not shown."""
 
     anchor: str
     name: str
-    stub: Margin
-    across: str | None
-    columns: tuple[str, ...]
-    lines: tuple[LineView, ...]
     left_out: int
 
     @property
     def states(self) -> frozenset[str]:
         """The states that occur, which the legend explains."""
-        return frozenset(cell.state for line in self.lines for cell in line.cells if cell is not None)
+        return frozenset(cell.state for row in self.body for cell in row.cells if cell is not None)
 
 
 def table_view(
@@ -73,15 +59,18 @@ def table_view(
     for number, line in enumerate(lines):
         by_column = {entry.labels[-1] if grid.across else "": show(entry) for entry in line}
         made.append(
-            LineView(
-                label_spans(labels, number),
+            PageRow(
+                row_heads(labels, number),
                 tuple(by_column.get(column) for column in grid.columns),
                 TOTAL in labels[number],
             )
         )
-    return SuppressedTableView(
-        anchor, name, grid.stub, grid.across, grid.columns, tuple(made), len(grid.lines) - len(lines)
-    )
+    columns = [
+        Header(label, "col", kind="number sum" if label == TOTAL else "number")
+        for label in (grid.columns if grid.across else ("count",))
+    ]
+    head = cross_head(grid.stub, grid.across, columns)
+    return SuppressedTableView(head, tuple(made), anchor, name, len(grid.lines) - len(lines))
 
 
 def published_cell(entry: LayoutEntry, *notes: str) -> CellView:

@@ -25,8 +25,8 @@ def masses(people: People, axis: int) -> list[float]:
 def median_cut(mass: Sequence[float], levels: Range) -> int | None:
     """Return the level before which a group falls into two parts of most equal mass; the first one of several.
 
-    Nabar & Mishra (2010), section 5.1: "at the median probability mass". Both parts have people in them; None where
-    that cannot be.
+    Nabar & Mishra (2010), section 5.1: "at the median probability mass". Both parts have people in them; None
+    if there is no such level.
 
     >>> median_cut([4.0, 1.0, 1.0, 3.0], (0, 4))
     1

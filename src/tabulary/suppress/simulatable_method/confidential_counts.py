@@ -1,4 +1,4 @@
-"""The custodian: who holds the counts, and answers what a suppressor has decided to ask."""
+"""The confidential counts: they answer a question only after the suppressor has decided to ask it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,13 @@ class ConfidentialCounts:
     def __init__(self, people: People, counts: NDArray[np.int64]) -> None:
         if counts.shape != people.shape:
             raise InvalidTable(
-                f"there are people in {_by(people.shape)} cells but counts of {_by(counts.shape)}. "
+                f"the people have {_by(people.shape)} cells but the counts have {_by(counts.shape)}. "
                 "Nothing was released."
             )
         if (counts < 0).any() or (counts > people.in_cells).any():
             raise InvalidTable(
-                "a count is below zero or above the number of people in its cell. Nothing was released. Counts are "
-                "those of the people who have the private attribute, out of the people of the cell."
+                "a count is below zero or above the number of people in its cell. Nothing was released. A count is "
+                "the number of people in the cell who have the private attribute."
             )
         self._counts = counts
 

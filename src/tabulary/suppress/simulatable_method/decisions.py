@@ -1,4 +1,4 @@
-"""Decisions: what was asked, whether it was answered, and why. All of it public, all of it can be made again."""
+"""Decisions: what was asked, whether it was answered, and why. All of it is public, and anyone can repeat it."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class TotalQuestion:
 SAFE = "an unsafe answer is unlikely enough"
 FOLLOWS = "it follows from what is released"
 UNSAFE = "an unsafe answer is too likely"
-NOT_CERTIFIED = "how likely an unsafe answer is could not be made sure of"
+NOT_CERTIFIED = "the probability of an unsafe answer could not be certified"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Decision:
 
     def __post_init__(self) -> None:
         if self.value is not None and not self.released:
-            raise InvalidTable("a decision not to release has an answer beside it.")
+            raise InvalidTable("a decision not to release has an answer.")
         object.__setattr__(self, "diagnostics", MappingProxyType(dict(self.diagnostics)))
 
     @property
@@ -105,7 +105,7 @@ class Decision:
                 asked = _question(question)
                 _check_labels(asked, labels)
                 if released and value is None:
-                    raise InvalidTable("a decision to release has no answer beside it.")
+                    raise InvalidTable("a decision to release has no answer.")
                 return cls(
                     asked,
                     tuple(map(str, labels)),
@@ -122,7 +122,7 @@ class Decision:
                     },
                     value=value,
                 )
-        raise InvalidTable("this is not the description of a decision that Tabulary writes.")
+        raise InvalidTable("the description of a decision is not in the form that Tabulary writes.")
 
 
 def _described(question: TotalQuestion | TableQuestion) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _question(description: object) -> TotalQuestion | TableQuestion:
             return SplitQuestion(axis, group, cut)
         case {"of": "cell", "index": list(index)} if all(isinstance(i, int) for i in index):
             return CellQuestion(tuple(index))
-    raise InvalidTable("this is not the description of a question that Tabulary writes.")
+    raise InvalidTable("the description of a question is not in the form that Tabulary writes.")
 
 
 def _check_labels(question: TotalQuestion | TableQuestion, labels: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a custodian brings: people in cells, or persons one by one; read into people and counts."""
+"""The input of a custodian, people in cells or one row per person, as people and counts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.suppress.simulatable_method.person_frame import PersonFrame, is_frame
-from tabulary.table_samplers.people import People
+from tabulary.table_samplers.people import People, PeopleByKind
 
 _AXES = ("row", "column", "layer")
 
@@ -33,13 +33,13 @@ def read_people(
     if isinstance(people, People):
         if probability is not None or names is not None or domain is not None:
             raise InvalidArgument(
-                "these people have their probabilities and labels with them: leave `probability`, `attributes` and "
-                "`domain` out. Nothing was released."
+                "a `People` has its own probabilities and labels. Leave `probability`, `attributes` and `domain` out. "
+                "Nothing was released."
             )
         return people, _counts(counts, people)
     if probability is None:
         raise InvalidArgument(
-            "`probability` is missing, the prior that someone has the private attribute. Nothing was released."
+            "`probability` is missing: the prior probability of the private attribute. Nothing was released."
         )
     if is_frame(people):
         return _of_persons(PersonFrame(people), counts, probability, names, domain)
@@ -53,7 +53,8 @@ def _of_persons(
     if domain is None:
         if names is None:
             raise InvalidArgument(
-                "which columns of the frame are the table's attributes? Say attributes=[...]. Nothing was released."
+                "name the columns of the frame that are the attributes of the table: attributes=[...]. Nothing was "
+                "released."
             )
         domain = persons.domain(names)
     elif names is not None and tuple(names) != domain.attributes:
@@ -64,23 +65,10 @@ def _of_persons(
     else:
         priors = _by_cell(probability, domain).ravel()[cells]
     counts = np.bincount(cells, weights=persons.truths(private), minlength=domain.size)
-    return _in_kinds(domain, cells, priors), counts.astype(np.int64).reshape(domain.shape)
-
-
-def _in_kinds(domain: Domain, cells: NDArray[np.int64], priors: NDArray[np.float64]) -> People:
-    """Return people counted by cell and prior: the n-th kind of a cell is its n-th smallest prior."""
-    order = np.lexsort((priors, cells))
-    cells, priors = cells[order], priors[order]
-    first_of_kind = np.append(True, (np.diff(cells) != 0) | (np.diff(priors) != 0))[: cells.size]
-    kind = np.cumsum(first_of_kind) - 1
-    cell, prior = cells[first_of_kind], priors[first_of_kind]
-    place = np.arange(cell.size) - np.searchsorted(cell, cell)
-    number = np.zeros((domain.size, int(place.max(initial=0)) + 1), dtype=np.int64)
-    probability = np.full(number.shape, 0.5)
-    number[cell, place] = np.bincount(kind, minlength=cell.size)
-    probability[cell, place] = prior
-    shape = (*domain.shape, number.shape[1])
-    return People(domain, number.reshape(shape), probability.reshape(shape))
+    kinds = PeopleByKind(domain, cells, priors)
+    assert kinds.probability is not None
+    made = People(domain, kinds.summed(np.ones(len(cells))), kinds.probability)
+    return made, counts.astype(np.int64).reshape(domain.shape)
 
 
 def _of_cells(
@@ -93,7 +81,7 @@ def _of_cells(
     for other in labelled:
         _check_same(domain, other)
     if names is not None and tuple(names) != domain.attributes:
-        raise InvalidArgument("`attributes` are not those of the table. Nothing was released.")
+        raise InvalidArgument("`attributes` does not name the attributes of the table. Nothing was released.")
     if isinstance(probability, Table):
         probability = _by_cell(probability, domain)
         probability = probability[..., None] if number.ndim > len(domain.shape) else probability
@@ -105,7 +93,8 @@ def _numbered(number: NDArray[Any], counts: NDArray[Any], names: list[str] | Non
     axes = min(number.ndim, counts.ndim) if names is None else len(names)
     if not 0 < axes <= number.ndim:
         raise InvalidTable(
-            f"people in an array of {number.ndim} axes are no table on {axes} attributes. Nothing was released."
+            f"an array of people with {number.ndim} axes does not fit a table of {axes} attributes. Nothing was "
+            "released."
         )
     if names is None:
         names = [*_AXES[:axes], *(f"axis {place}" for place in range(len(_AXES) + 1, axes + 1))]
@@ -139,8 +128,8 @@ def _by_cell(probability: Any, domain: Domain) -> NDArray[np.float64]:
             given.levels_of(name) != domain.levels_of(name) for name in given.attributes
         ):
             raise InvalidTable(
-                f"the probabilities are given by {listed(given.attributes)}, which the table does not have with the "
-                f"same levels. It has {listed(domain.attributes)}. Nothing was released."
+                f"the probabilities are given by {listed(given.attributes)}, but the table does not have these "
+                f"attributes with the same levels. It has {listed(domain.attributes)}. Nothing was released."
             )
         ordered = probability.transpose(domain.margin(given.attributes))
         summed = [axis for axis, name in enumerate(domain.attributes) if name not in given.attributes]
@@ -174,6 +163,6 @@ def _array(given: Any, name: str) -> NDArray[np.float64]:
 def _names(attributes: Iterable[str]) -> list[str]:
     if isinstance(attributes, str):
         raise InvalidArgument(
-            "`attributes` is a list of names, such as ['eye', 'hair']. Nothing was released."
+            "`attributes` must be a list of names, such as ['eye', 'hair']. Nothing was released."
         )
     return list(attributes)

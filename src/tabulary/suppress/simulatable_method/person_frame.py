@@ -1,4 +1,4 @@
-"""Persons one by one, in a frame: the columns that a table needs, and no others."""
+"""A frame with one row per person: only the columns that a table needs are read."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tabulary.errors import InvalidColumn, InvalidTable, UnknownLevel
 
 
 class PersonFrame:
-    """A frame of pandas or polars or an Arrow table, one row a person. Confidential; it prints nothing of them.
+    """A frame of pandas or polars or an Arrow table, one row per person. Confidential: it prints nothing about them.
 
     >>> persons = PersonFrame(pa.table({"eye": ["blue", "brown", "blue"], "gene": [True, False, True]}))
     >>> persons
@@ -54,14 +54,14 @@ class PersonFrame:
     def truths(self, private: Any) -> NDArray[np.int64]:
         """Return 1 for each person who has the private attribute and 0 for the others.
 
-        `private` is a column's name, or one value a person.
+        `private` is a column's name, or one value per person.
         """
         called = f"column {private!r}" if isinstance(private, str) else "the private attribute"
         values = np.asarray(self._of_each(private, called), dtype=object)
         if not all(value in (0, 1) for value in values.tolist()):
             raise InvalidColumn(
-                f"{called} holds something other than true and false, or 1 and 0, in at least one row. Nothing was "
-                "released. Whoever has no known value is left out of the table, and of its people."
+                f"{called} holds a value other than true, false, 1 or 0 in at least one row. Nothing was released. "
+                "Leave people without a known value out of the frame."
             )
         return values.astype(np.int64)
 
@@ -71,7 +71,9 @@ class PersonFrame:
         try:
             return np.asarray(self._of_each(probability, called), dtype=np.float64)
         except (TypeError, ValueError):
-            raise InvalidTable(f"{called} hold something that is no number. Nothing was released.") from None
+            raise InvalidTable(
+                f"{called}: at least one value is not a number. Nothing was released."
+            ) from None
 
     def __repr__(self) -> str:
         return "<PersonFrame>"

@@ -1,4 +1,4 @@
-"""A prior from the past: the probability in each cell, fitted to tables that are already public."""
+"""A prior from past tables: the probability in each cell, fitted to tables that are already public."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,17 +45,18 @@ def fit_prior(
     number, having = _past(people, "the people"), _past(counts, "the counts")
     if number.shape != having.shape:
         raise InvalidTable(
-            f"the past people have shape {number.shape} and the counts {having.shape}: give both for the same cells."
+            f"the past people have shape {number.shape} but the past counts have {having.shape}. Give both for the "
+            "same cells."
         )
     if (having > number).any():
         raise InvalidTable("a past count is above the number of people in its cell.")
     if axis is not None:
         if not -number.ndim <= axis < number.ndim:
-            raise InvalidTable(f"the past tables have {number.ndim} axes, so {axis} is none of them.")
+            raise InvalidTable(f"the past tables have {number.ndim} axes, so there is no axis {axis}.")
         number, having = number.sum(axis=axis), having.sum(axis=axis)
     people_of_all, having_of_all = number.sum(), having.sum()
     if people_of_all == 0:
-        raise InvalidTable("the past tables have nobody in them: there is nothing to fit a prior to.")
+        raise InvalidTable("the past tables have no people, so no prior can be fitted.")
     if having_of_all in (0, people_of_all):
         return np.full(number.shape, (having_of_all + 0.5) / (people_of_all + 1))
     told = number > 0

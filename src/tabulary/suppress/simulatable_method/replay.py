@@ -8,9 +8,9 @@ import numpy as np
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidTable
 from tabulary.suppress.simulatable_method.decisions import Decision
-from tabulary.suppress.simulatable_method.sampler_choice import chooser
 from tabulary.suppress.simulatable_method.simulatable import SimulatableTable
-from tabulary.suppress.simulatable_method.suppressor import Block, SamplerChooser, run_suppressor
+from tabulary.suppress.simulatable_method.suppressor import Block, run_suppressor
+from tabulary.table_samplers.sampler_choice import SamplerChooser
 
 # Another processor may round the last digits of a probability otherwise.
 _ROUNDING = 1e-9
@@ -50,7 +50,7 @@ def replay(
     people, terms = table.people_by_kind, table.terms
     derived = terms.seed == terms.derived_seed(people)
     witness = _Witness(table)
-    choose = choose or chooser(terms.sampler, terms.epsilon)
+    choose = choose or terms.sampler_chooser()
     try:
         again = run_suppressor(
             people, witness, terms, choose=choose, record=witness.compare, progress=progress
@@ -60,7 +60,9 @@ def replay(
     except InvalidTable as contradiction:
         return Replay(f"the published numbers contradict each other: {contradiction}", derived)
     if len(again.decisions) < len(table.decisions):
-        return Replay(f"the record goes on with {table.decisions[len(again.decisions)].asked}", derived)
+        return Replay(
+            f"the record has one decision more, on {table.decisions[len(again.decisions)].asked}", derived
+        )
     if again.outcome != table.outcome:
         return Replay(f"the outcome is {again.outcome!r}, not {table.outcome!r}", derived)
     return Replay(None, derived)
@@ -91,9 +93,11 @@ class _Witness:
                 f"by the record {decision.asked} is{by_record} released, and made again it is{again}"
             )
         if not _alike(recorded, decision):
-            raise _Differs(f"the decision on {decision.asked} has other grounds in the record")
+            raise _Differs(
+                f"the decision on {decision.asked} has a different reason or different numbers in the record"
+            )
         if decision.value is not None and decision.value != recorded.value:
-            raise _Differs(f"the record answers {decision.asked} otherwise than it must be")
+            raise _Differs(f"the record has a wrong answer for {decision.asked}")
 
     def answer(self, block: Block) -> int:
         """Return what the table has published for a block of cells."""
@@ -117,7 +121,7 @@ class _Witness:
         recorded = self._recorded
         if recorded is None or value != recorded.value:
             asked = "a question" if recorded is None else recorded.asked
-            raise _Differs(f"the record answers {asked} otherwise than the table does")
+            raise _Differs(f"the record and the table have different answers for {asked}")
         return int(value)
 
 

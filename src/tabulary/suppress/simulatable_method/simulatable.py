@@ -1,4 +1,4 @@
-"""Cell suppression that gives nothing away by what it leaves out."""
+"""Cell suppression whose suppressed cells disclose nothing."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -17,11 +17,9 @@ from tabulary.errors import InvalidArgument, InvalidTable, NotCertified, listed
 from tabulary.suppress.simulatable_method.confidential_counts import ConfidentialCounts
 from tabulary.suppress.simulatable_method.decisions import Decision
 from tabulary.suppress.simulatable_method.inputs import read_people
-from tabulary.suppress.simulatable_method.sampler_choice import chooser
 from tabulary.suppress.simulatable_method.suppressor import (
     NO_SAFE_BINNING,
     TABLE,
-    SamplerChooser,
     SuppressionRun,
     grouped_domain,
     run_suppressor,
@@ -35,6 +33,7 @@ from tabulary.suppress.simulatable_method.terms import (
 from tabulary.table_samplers.partial_table import CellQuestion, PartialTable
 from tabulary.table_samplers.people import People, Range
 from tabulary.table_samplers.public_seed import PublicSeed
+from tabulary.table_samplers.sampler_choice import SamplerChooser
 
 _KIND = "simulatable cell suppression"
 
@@ -65,12 +64,12 @@ class SimulatableTable(SuppressedTable):
         margins = [(), *((attribute,) for attribute in self.domain.attributes)]
         if list(self.sums) not in ([], margins):
             raise InvalidTable(
-                "a simulatable table has its total and the sums of each attribute, or no sum at all."
+                "a simulatable table must have its total and the sums of each attribute, or no sum at all."
             )
         if any(np.isnan(sums).any() for sums in self.sums.values()):
-            raise InvalidTable("a simulatable table leaves out cells, not sums.")
+            raise InvalidTable("a simulatable table has a suppressed sum: only cells may be suppressed.")
         if not self.suppressed.all() and (self.outcome != TABLE or not self.sums):
-            raise InvalidTable("a cell is published though the sums are not.")
+            raise InvalidTable("a cell is published but the sums are not.")
         self.deviations.setflags(write=False)
         known = self.known
         if known is not None and known.sums[0].sum() != self.sums[()]:
@@ -183,9 +182,9 @@ class SimulatableTable(SuppressedTable):
                     deviations=_array(deviations),
                 )
                 if not math.isclose(promised, table.promised_delta, rel_tol=1e-12):
-                    raise InvalidTable("the δ that is promised is not the one that the decisions add up to.")
+                    raise InvalidTable("the promised δ is not the one that follows from the decisions.")
                 return table
-        raise InvalidTable("this is not the description of a simulatable table that Tabulary writes.")
+        raise InvalidTable("the description of a simulatable table is not in the form that Tabulary writes.")
 
     def __repr__(self) -> str:
         shown = super().__repr__()
@@ -224,11 +223,11 @@ def simulatable(
 
     Args:
         people: how many people stand in each cell, public: a `Table`, an array, an array with an axis of kinds, a
-            `People`, or a frame (pandas, polars, Arrow) with one person a row. Arrays without labels, neither in
+            `People`, or a frame (pandas, polars, Arrow) with one person per row. Arrays without labels, neither in
             `counts` nor in `domain`, have levels "1", "2", ...; an axis more than `counts`, or than `attributes`, is
             that of kinds.
         counts: how many of them have the private attribute, by cell or by cell and kind. Confidential. With a frame,
-            the name of a true-or-false column, or one value a person.
+            the name of a true-or-false column, or one value per person.
         probability: the prior of having it: one number; one for each cell, in an array or in a `Table` on some of the
             attributes; one for each kind; one for each person, in an array or a named column of the frame. It must
             come from elsewhere: one that was fitted to these counts would make the decisions depend on them.
@@ -270,7 +269,7 @@ def simulatable(
     )
     if seed is None:
         terms = terms.sealed(everyone)
-    choose = chooser(terms.sampler, terms.epsilon)
+    choose = terms.sampler_chooser()
     proceedings = run_suppressor(everyone, custodian, terms, choose=choose, progress=progress)
     return published(everyone, terms, proceedings, choose=choose, title=title)
 
@@ -341,7 +340,7 @@ def _indices(order: Iterable[Iterable[int | str]], domain: Domain) -> tuple[Inde
     cells = [tuple(cell) for cell in order]
     if any(len(cell) != len(domain.shape) for cell in cells):
         raise InvalidArgument(
-            f"a cell of the order names one level of each of {listed(domain.attributes)}. Nothing was released."
+            f"a cell of `order` must name one level of each of {listed(domain.attributes)}. Nothing was released."
         )
     try:
         return tuple(
@@ -353,7 +352,7 @@ def _indices(order: Iterable[Iterable[int | str]], domain: Domain) -> tuple[Inde
         )
     except TypeError:
         raise InvalidArgument(
-            "a cell of the order is given by positions or by labels. Nothing was released."
+            "a cell of `order` must be given by positions or by labels. Nothing was released."
         ) from None
 
 
@@ -369,7 +368,9 @@ def _array(nested: Any) -> NDArray[np.float64]:
     try:
         return np.array(nested, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidTable("the description of a simulatable table holds an array that is none.") from None
+        raise InvalidTable(
+            "the description of a simulatable table holds an array that cannot be read."
+        ) from None
 
 
 def _groups(description: list[Any], people: People) -> tuple[tuple[Range, ...], ...]:
@@ -394,5 +395,7 @@ def _sums(description: list[Any]) -> dict[tuple[str, ...], NDArray[np.float64]]:
             case {"attributes": list(attributes), "sums": values, **rest} if not rest:
                 sums[tuple(map(str, attributes))] = _array(values)
             case _:
-                raise InvalidTable("this is not the description of the sums of a table that Tabulary writes.")
+                raise InvalidTable(
+                    "the description of the sums of a table is not in the form that Tabulary writes."
+                )
     return sums

@@ -29,12 +29,10 @@ from tabulary.suppress.simulatable_method.terms import ROUNDING, SuppressionTerm
 from tabulary.table_samplers.partial_table import CellQuestion, PartialTable, SplitQuestion, TableQuestion
 from tabulary.table_samplers.people import People, Range
 from tabulary.table_samplers.public_seed import PublicSeed
-from tabulary.table_samplers.table_sampler import PossibleAnswers, TableSampler
+from tabulary.table_samplers.sampler_choice import SamplerChooser
+from tabulary.table_samplers.table_sampler import PossibleAnswers
 
 Block = tuple[Range, ...]
-SamplerChooser = Callable[[PartialTable, TableQuestion | None], TableSampler]
-"""Says which sampler answers a question, or tells what is known without a further one. From public things."""
-
 Record = Callable[[Decision], None]
 
 TABLE = "table"
@@ -244,11 +242,7 @@ def implied_answer(known: PartialTable, question: TableQuestion) -> int | None:
         narrow = known.tightened()
         least, most = int(narrow.lower[question.index]), int(narrow.upper[question.index])
     else:
-        total = int(known.sums[question.axis][question.group])
-        first, last = known.groups[question.axis][question.group]
-        inside = known.people.count_law(_slab(known.people, question.axis, (first, question.cut))).size
-        beyond = known.people.count_law(_slab(known.people, question.axis, (question.cut, last))).size
-        least, most = max(0, total - beyond), min(total, inside)
+        least, most = known.split_bounds(question)
     return least if least == most else None
 
 

@@ -1,4 +1,4 @@
-"""The public terms of a suppression: the promise, and how decisions are made. With the people they fix its course."""
+"""The public terms of a suppression: ε, δ and how decisions are made. With the people they determine all decisions."""
 
 import hashlib
 import json
@@ -14,6 +14,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.exact_numbers import exact_fraction, show_fraction
 from tabulary.errors import InvalidArgument, InvalidPrivacy, listed
 from tabulary.table_samplers.people import People
+from tabulary.table_samplers.sampler_choice import SamplerChooser, sampler_chooser
 
 RULES = ("computed", "sampled")
 SAMPLERS = ("auto", "exact", "chain")
@@ -69,20 +70,25 @@ class SuppressionTerms:
             )
         if self.rule not in RULES:
             raise InvalidArgument(
-                f"there is no rule {self.rule!r}. There are {listed(RULES)}. Nothing was released."
+                f"unknown rule {self.rule!r}. Choose one of {listed(RULES)}. Nothing was released."
             )
         if self.sampler not in SAMPLERS:
             raise InvalidArgument(
-                f"there is no sampler {self.sampler!r}. There are {listed(SAMPLERS)}. Nothing was released."
+                f"unknown sampler {self.sampler!r}. Choose one of {listed(SAMPLERS)}. Nothing was released."
             )
         if not isinstance(self.seed, str):
-            raise InvalidArgument(f"a seed is text, not {type(self.seed).__name__}. Nothing was released.")
+            raise InvalidArgument(
+                f"the seed must be a text, not {type(self.seed).__name__}. Nothing was released."
+            )
         if not isinstance(self.bins, Mapping):
-            raise InvalidArgument("bins are given by attribute, such as {'age': 4}. Nothing was released.")
+            raise InvalidArgument(
+                "`bins` must be given by attribute, such as {'age': 4}. Nothing was released."
+            )
         for attribute, limit in self.bins.items():
             if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
                 raise InvalidArgument(
-                    f"bins[{attribute!r}] is the greatest number of parts, at least 1. Nothing was released."
+                    f"bins[{attribute!r}] must be the largest number of parts, a whole number of at least 1. Nothing "
+                    "was released."
                 )
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
@@ -100,12 +106,12 @@ class SuppressionTerms:
             return
         if self.bins:
             raise InvalidArgument(
-                "an order of cells is given together with bins, but the cells of a binned table are not known "
-                "beforehand. Leave the order out: rows come first. Nothing was released."
+                "`order` and `bins` are given together, but the cells of a binned table are not known in advance. "
+                "Nothing was released. Leave `order` out."
             )
         if len(self.order) != domain.size or {*self.order} != {*product(*map(range, domain.shape))}:
             raise InvalidArgument(
-                "the order of the cells does not name every cell of the table once. Nothing was released."
+                "`order` does not name every cell of the table exactly once. Nothing was released."
             )
 
     def limits(self, domain: Domain) -> tuple[int, ...]:
@@ -136,6 +142,11 @@ class SuppressionTerms:
     def allowed(self, parts: int) -> float:
         """Return how many of them may be unsafe at most."""
         return math.log(float(parts / self.delta)) / 2
+
+    def sampler_chooser(self) -> SamplerChooser:
+        """Return the function that chooses the sampler of each question."""
+        # The chain looks no further at an unsafe value, so unsafe must mean the same to it as to the suppressor.
+        return sampler_chooser(self.sampler, epsilon=float(self.epsilon) + ROUNDING)
 
     def describe(self) -> dict[str, Any]:
         """Return the terms as plain data, the inverse of `from_description`."""
@@ -173,7 +184,7 @@ class SuppressionTerms:
                     seed=seed,
                 )
         raise InvalidArgument(
-            "this is not the description of the terms of a suppression that Tabulary writes."
+            "the description of the terms of the suppression is not in the form that Tabulary writes."
         )
 
     def sealed(self, people: People) -> "SuppressionTerms":
@@ -202,4 +213,6 @@ def people_from(description: object) -> People:
     match description:
         case {"domain": domain, "number": list(number), "probability": list(probability), **rest} if not rest:
             return People(Domain.from_description(domain), number, probability)  # type: ignore[arg-type]
-    raise InvalidArgument("this is not the description of the people of a table that Tabulary writes.")
+    raise InvalidArgument(
+        "the description of the people of the table is not in the form that Tabulary writes."
+    )

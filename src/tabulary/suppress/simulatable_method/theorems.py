@@ -143,8 +143,8 @@ def people_needed(probability: object, *, epsilon: object, chance: object, cells
     enough = 1.0 if math.isinf(divergence) else math.log(2 / allowed) / divergence
     if enough > LARGEST_CELL:
         raise InvalidPrivacy(
-            f"so small an epsilon for a prior of {prior:g} may need more than {LARGEST_CELL:,} people a cell. Ask for "
-            "a larger epsilon, or merge cells."
+            f"this epsilon, with a prior of {prior:g}, may need more than {LARGEST_CELL:,} people in a cell, which "
+            "is not computed. Choose a larger epsilon."
         )
     for top in range(math.ceil(enough), 0, -_BLOCK):
         people = np.arange(max(top - _BLOCK, 0) + 1, top + 1)
@@ -225,7 +225,8 @@ def _margin(value: object) -> Fraction:
     margin = exact_fraction(value, name="margin", error=InvalidPrivacy)
     if not 0 < margin <= Fraction(1, 2):
         raise InvalidPrivacy(
-            f"margin is how far every prior is from 0 and from 1: above 0 and at most 1/2, not {show_fraction(margin)}."
+            f"margin, the distance of every prior from 0 and from 1, must be above 0 and at most 1/2, not "
+            f"{show_fraction(margin)}."
         )
     return margin
 

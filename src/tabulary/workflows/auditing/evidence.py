@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
@@ -39,6 +38,9 @@ def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, f
     >>> round(low, 3), round(high, 3)
     (0.398, 0.602)
     """
+    # Loaded here: it takes longer to load than all of Tabulary.
+    from scipy.stats import beta
+
     low = float(beta.ppf(error, successes, trials - successes + 1)) if successes else 0.0
     high = float(beta.isf(error, successes + 1, trials - successes)) if successes < trials else 1.0
     return low, high

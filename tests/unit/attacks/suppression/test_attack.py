@@ -130,7 +130,7 @@ def test_a_pattern_that_the_rule_does_not_explain_is_said_to_be_made_otherwise()
     found = attack(two_way([[30, 40], [40, 40]], [[1, 0], [0, 0]]), rule=Threshold(5, zeros=False))
     assert found.verdict[-1] == (
         "No set of sensitive cells agrees with the rule (counts from 1 up to 5 are sensitive, and as few cells as "
-        "possible are suppressed): the table was made in another way."
+        "possible were suppressed): the table was made in another way."
     )
 
 
@@ -229,7 +229,7 @@ def test_priors_are_one_number_or_one_for_each_table():
     ("table", "probability", "wrong"),
     [
         (two_way(CURE, True), 0.3, "no table says how many people"),
-        (two_way(CURE, True), [0.3], "how many people stand in each cell is not known"),
+        (two_way(CURE, True), [0.3], "needs the number of people in each cell"),
         (hidden(np.full((2, 2), NAN), {"a": [3, 4]}, people=np.full((2, 2), 9)), 0.3, "all the sums"),
         (two_way(CURE, True, people=PEOPLE), 1.0, "strictly between 0 and 1"),
         (two_way(CURE, True, people=PEOPLE), np.full((3, 2), 0.3), "one for each cell"),

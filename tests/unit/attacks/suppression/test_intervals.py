@@ -177,18 +177,18 @@ def test_a_suppressed_sum_has_an_interval_too():
     ]
 
 
-def test_people_bound_a_cell_and_are_certain_when_it_is_full_or_empty():
+def test_people_bound_the_count_of_a_cell():
     table = hidden([[NAN, NAN], [NAN, NAN]], {"a": [7, 0], "b": [6, 1]}, people=[[6, 30], [2, 30]])
     full, one_of_many, nobody, neither = found(table)
-    assert (full.whole, full.people, full.have) == ((6, 6), 6, True)
-    assert (one_of_many.whole, one_of_many.have) == ((1, 1), None)
-    assert (nobody.whole, nobody.have, neither.have) == ((0, 0), False, False)
+    assert (full.whole, full.people) == ((6, 6), 6)
+    assert one_of_many.whole == (1, 1)
+    assert nobody.whole == neither.whole == (0, 0)
 
 
-def test_who_is_in_no_cell_has_no_value():
+def test_a_cell_without_people_has_a_count_of_zero():
     table = hidden([NAN, NAN], {"": 3}, people=[0, 5])
     nobody, some = found(table)
-    assert nobody.have is None
+    assert nobody.whole == (0, 0)
     assert some.whole == (3, 3)
 
 
@@ -249,16 +249,16 @@ def test_a_table_of_whole_numbers_must_be_left():
         SuppressedTable(Domain({"level": [name, rest]}), [1, NAN])
         for name, rest in (("p", "3"), ("q", "1"), ("r", "2"))
     ]
-    with pytest.raises(InvalidTable, match="no table of whole numbers"):
+    with pytest.raises(InvalidTable, match="no table of non-negative whole numbers"):
         found(*tables, parts={"level": parts})
 
 
 def test_tables_that_disagree_about_the_people_are_refused():
     one, other = hidden([NAN, NAN], people=[3, 4]), hidden([NAN, NAN], people=[3, 5])
-    with pytest.raises(InvalidTable, match="how many people"):
+    with pytest.raises(InvalidTable, match="about the number of people"):
         found(one, other)
     crossed = two_way([[1, 1], [1, 1]], True, people=[[2, 2], [2, 2]])
-    with pytest.raises(InvalidTable, match="how many people"):
+    with pytest.raises(InvalidTable, match="about the number of people"):
         found(crossed, hidden([NAN, NAN], people=[4, 5]))
 
 

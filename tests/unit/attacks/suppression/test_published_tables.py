@@ -92,12 +92,12 @@ def test_parts_that_cannot_be_are_refused(parts, wrong):
 
 
 def test_tables_whose_levels_have_nothing_to_do_with_each_other_are_refused():
-    with pytest.raises(InvalidTable, match="tables 1 and 2 cut attribute 'sex' into different levels"):
+    with pytest.raises(InvalidTable, match="tables 1 and 2 divide attribute 'sex' into different levels"):
         PublishedTables.of([table({"sex": ["F", "M"]}), table({"sex": ["women", "men"]})])
 
 
 def test_counts_and_amounts_are_not_added_up():
-    with pytest.raises(InvalidTable, match="counts and others amounts"):
+    with pytest.raises(InvalidTable, match="counts and others hold amounts"):
         PublishedTables.of([table({"a": "xy"}), table({"a": "xy"}, whole=False)])
 
 

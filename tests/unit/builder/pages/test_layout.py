@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.builder.pages.choices import Choices, Names, Show
-from tabulary.builder.pages.layout import IMPOSSIBLE, NO_NUMBER, TableView
+from tabulary.builder.pages.layout import IMPOSSIBLE, NO_NUMBER, BuiltTable
 from tabulary.builder.service import Variable
 from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain
@@ -41,7 +41,7 @@ def released(by, counts=None, noise=None, zeros=()):
 def view_of(chosen, table=None, **answer):
     """Return the view of a table that was chosen."""
     table = released(chosen.by) if table is None else table
-    return TableView.of(Answer(table, None, None, **answer), chosen, VARIABLES)
+    return BuiltTable.of(Answer(table, None, None, **answer), chosen, VARIABLES)
 
 
 def grid_of_headers(view):

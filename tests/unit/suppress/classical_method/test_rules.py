@@ -91,19 +91,19 @@ def test_rules_about_contributions_ask_for_them(rule):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: Threshold(-1), "a whole number of people from 0 up, not -1"),
-        (lambda: Threshold(2.5), "a whole number of people from 0 up, not 2.5"),
-        (lambda: Threshold(True), "a whole number of people from 0 up, not True"),
-        (lambda: Threshold(5, hides="people"), "or its 'range', not 'people'"),
-        (lambda: Dominance(0, 80), "a whole number of contributions"),
+        (lambda: Threshold(-1), "a whole number of at least 0, not -1"),
+        (lambda: Threshold(2.5), "a whole number of at least 0, not 2.5"),
+        (lambda: Threshold(True), "a whole number of at least 0, not True"),
+        (lambda: Threshold(5, hides="people"), "'value' or 'range', not 'people'"),
+        (lambda: Dominance(0, 80), "n of the dominance rule must be"),
         (lambda: Dominance(1, 0), "between 0 and 100 percent, not 0"),
         (lambda: Dominance(1, 100), "between 0 and 100 percent, not 100"),
-        (lambda: PPercent(0), "a p above 0, not 0"),
-        (lambda: PPercent(float("nan")), "a p above 0, not nan"),
+        (lambda: PPercent(0), "must be above 0, not 0"),
+        (lambda: PPercent(float("nan")), "must be above 0, not nan"),
         (lambda: ProtectionLevels(upper=-1), "upper protection level is negative"),
         (lambda: ProtectionLevels(width=float("inf")), "width protection level is negative, infinite"),
         (lambda: ProtectionLevels(lower="much"), "lower protection level is not a number"),
-        (lambda: primary([1], []), "no rule says which cells are sensitive"),
+        (lambda: primary([1], []), "no rule was given"),
     ],
 )
 def test_rules_that_cannot_be_are_refused(make, reason):

@@ -125,7 +125,7 @@ def test_the_verdict_stands_on_top_and_warns_where_somebody_could_be_certain(fig
 
 def test_both_sets_of_sensitive_cells_are_shown_with_what_follows(figure):
     text = words(figure)
-    assert "counts of 5 or less are sensitive, and as few cells as possible were suppressed" in text
+    assert "counts up to 5 are sensitive, and as few cells as possible were suppressed" in text
     assert "If cells 1, 3 and 5 were sensitive" in text
     assert "If cells 2, 4 and 6 were sensitive" in text
     assert "all 100 have it" in text
@@ -147,7 +147,7 @@ def test_a_disclosed_cell_is_marked_in_words_and_says_which_table_it_needs(toget
     # And how: a sum of published numbers.
     assert re.search(r"0-17, north is 11 = \[.*table 2", text)
     assert together.count('class="disclosed"') == 6
-    assert text.count("Published numbers, and between which values") == 2
+    assert text.count("Published numbers, and the interval of each suppressed number") == 2
 
 
 def test_a_table_without_suppressed_cells_has_no_legend_of_bars():

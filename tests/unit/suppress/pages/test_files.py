@@ -165,7 +165,7 @@ def test_the_label_of_sums_and_the_order_of_the_levels_are_those_of_the_file(tmp
         ("eye,count\nblue,inf\n", "'inf' is no number"),
         ("eye,count\nblue,-3\n", "below zero"),
         ("eye,count\nblue,3.5\n", "not whole"),
-        ("eye,count\nblue,3\nblue,4\n", "eye blue stands there twice"),
+        ("eye,count\nblue,3\nblue,4\n", "eye blue has two rows"),
         ("eye,count\ntotal,3\n", "no level"),
         ("eye,count\n,3\n", "a level must be printable"),
         ("eye,hair,count\nblue,fair,3\nbrown,dark,4\n", "not every combination"),
@@ -183,7 +183,7 @@ def test_a_csv_file_that_is_no_table_is_refused_with_its_reason(refused, text, w
 
 def test_values_that_are_not_whole_are_amounts_if_that_is_said(tmp_path, refused):
     text = "eye,count\nblue,3.5\nbrown,[c]\n"
-    refused(text, "--amounts")
+    refused(text, "read them as amounts")
     (tmp_path / "table.csv").write_text(text)
     table = read_table(tmp_path / "table.csv", amounts=True).table
     assert not table.whole
@@ -191,7 +191,7 @@ def test_values_that_are_not_whole_are_amounts_if_that_is_said(tmp_path, refused
 
 
 def test_a_file_that_is_absent_or_no_text_is_refused(refused, tmp_path):
-    refused(b"\xff\xfe\x00", "not a text in UTF-8")
+    refused(b"\xff\xfe\x00", "not a UTF-8 text")
     with pytest.raises(UnreadableSource, match="there is no table"):
         read_table(tmp_path / "absent.csv")
     with pytest.raises(UnreadableSource, match="there is no table"):
@@ -210,11 +210,11 @@ def test_a_file_that_is_absent_or_no_text_is_refused(refused, tmp_path):
         ),
         (
             '{"schema": "tabulary-suppressed-table/1", "method": "magic", "facts": {}, "table": {}}',
-            "a method 'magic' that this version does not know",
+            "does not know its method 'magic'",
         ),
         (
             '{"schema": "tabulary-suppressed-table/1", "method": "suppressed", "facts": {}, "table": {}}',
-            "not the description of a table",
+            "not in the form that Tabulary writes",
         ),
     ],
 )
@@ -224,11 +224,11 @@ def test_a_json_file_that_is_no_table_is_refused(refused, text, words):
 
 def test_a_json_file_with_a_changed_part_is_refused(refused):
     for change, words in (
-        (lambda table: table.update(counts=[[1, 2], [3]]), "not one array of numbers"),
-        (lambda table: table.update(counts="many"), "not one array of numbers"),
+        (lambda table: table.update(counts=[[1, 2], [3]]), "not an array of numbers"),
+        (lambda table: table.update(counts="many"), "not an array of numbers"),
         (lambda table: table["sums"][0].update(by=["nose"]), "the sums by ('nose',)"),
         (lambda table: table["sums"].append(5), "the description of a sum"),
-        (lambda table: table.update(more=1), "not the description of a table"),
+        (lambda table: table.update(more=1), "not in the form that Tabulary writes"),
         (lambda table: table["domain"].update(attributes=[]), "the labels say ()"),
     ):
         content = json.loads(json_bytes(TABLE))
@@ -237,9 +237,9 @@ def test_a_json_file_with_a_changed_part_is_refused(refused):
 
 
 def test_names_that_would_be_read_as_something_else_are_not_written():
-    with pytest.raises(InvalidTable, match="as a column of every table is"):
+    with pytest.raises(InvalidTable, match="the name of a column of every table"):
         table_csv_bytes(SuppressedTable(tb.Domain({"people": ["a"]}), np.array([1])))
-    with pytest.raises(InvalidTable, match="as the rows of sums are called"):
+    with pytest.raises(InvalidTable, match="which marks the rows of sums"):
         table_csv_bytes(SuppressedTable(tb.Domain({"eye": ["total"]}), np.array([1])))
 
 

@@ -212,13 +212,13 @@ def test_cells_are_decided_in_a_given_order():
     "order", [((0, 0), (0, 1), (1, 0)), ((0, 0), (0, 1), (1, 0), (1, 0)), ((0, 0), (0, 1), (1, 0), (2, 2))]
 )
 def test_an_order_that_is_no_permutation_of_the_cells_is_refused(order):
-    with pytest.raises(InvalidArgument, match="every cell of the table once"):
+    with pytest.raises(InvalidArgument, match="every cell of the table exactly once"):
         decided(small_people(), np.full((2, 2), 3), SuppressionTerms("0.9", "0.3", order=order))
 
 
 def test_an_order_of_cells_is_refused_where_bins_may_change_them():
     order = ((0, 0), (0, 1), (1, 0), (1, 1))
-    with pytest.raises(InvalidArgument, match="together with bins"):
+    with pytest.raises(InvalidArgument, match="`order` and `bins` are given together"):
         decided(
             small_people(), np.full((2, 2), 3), SuppressionTerms("0.9", "0.3", order=order, bins={"x0": 2})
         )
@@ -493,13 +493,13 @@ def test_a_delta_that_cannot_be_is_refused(delta):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"rule": "guessed"}, "no rule 'guessed'.*'computed', 'sampled'"),
-        ({"sampler": "best"}, "no sampler 'best'.*'auto', 'exact', 'chain'"),
+        ({"rule": "guessed"}, "unknown rule 'guessed'.*'computed', 'sampled'"),
+        ({"sampler": "best"}, "unknown sampler 'best'.*'auto', 'exact', 'chain'"),
         ({"bins": {"age": 0}}, "at least 1"),
         ({"bins": {"age": 2.5}}, "at least 1"),
         ({"bins": {"age": True}}, "at least 1"),
         ({"bins": [4]}, "by attribute"),
-        ({"seed": 7}, "a seed is text"),
+        ({"seed": 7}, "the seed must be a text"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused(option, message):
@@ -518,7 +518,7 @@ def test_terms_come_back_from_their_description():
     )
     assert SuppressionTerms.from_description(json.loads(json.dumps(terms.describe()))) == terms
     assert terms.epsilon == Fraction(1, 3)
-    with pytest.raises(InvalidArgument, match="not the description"):
+    with pytest.raises(InvalidArgument, match="not in the form that Tabulary writes"):
         SuppressionTerms.from_description({**terms.describe(), "more": 1})
 
 

@@ -104,6 +104,7 @@ def test_counts_are_those_of_the_compiled_engine_wherever_they_are_added_up(spar
     same(spark, people(), DOMAIN, CODINGS, MARGINS)
 
 
+@pytest.mark.sample
 def test_survey_weights_are_summed_exactly_and_clipping_is_told_where_the_tally_was_asked_for(spark):
     table = people()
     same(spark, table, DOMAIN, CODINGS, MARGINS, weights=Weights("w", 2, unit="1/4"))

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from tabulary.core.domain import Domain
-from tabulary.core.table import Table
-from tabulary.datasets.published import Dataset
+from tabulary import Domain, Table
+from tabulary.datasets import Dataset
 from tabulary.errors import InvalidTable
 
 _SMALLEST, _LARGEST = 80, 200

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from tabulary.core.domain import Domain
-from tabulary.core.table import Table
+from tabulary import Domain, Table
 from tabulary.errors import InvalidTable
 
 _MOST_CELLS = 1_000_000

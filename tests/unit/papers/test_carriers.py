@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-import tabulary as tb
 from tabulary.errors import InvalidTable
+from tabulary_papers.datasets.carriers import carriers
 
 
 @pytest.mark.parametrize(("rows", "columns", "people"), [(10, 10, 10_000), (3, 4, 12 * 80), (2, 5, 2_000)])
 def test_groups_are_of_80_to_200_people_and_add_up(rows, columns, people):
-    made = tb.datasets.carriers(rows, columns, people=people)
+    made = carriers(rows, columns, people=people)
     assert made.people.total == people
     assert made.people.counts.min() >= 80
     assert made.people.counts.max() <= 200
@@ -17,7 +17,7 @@ def test_groups_are_of_80_to_200_people_and_add_up(rows, columns, people):
 
 
 def test_the_chance_lies_between_three_and_five_tenths_and_depends_on_the_column_alone():
-    made = tb.datasets.carriers()
+    made = carriers()
     chance = made.probability.counts
     assert ((chance >= 0.3) & (chance <= 0.5)).all()
     assert (chance == chance[0]).all()
@@ -25,7 +25,7 @@ def test_the_chance_lies_between_three_and_five_tenths_and_depends_on_the_column
 
 
 def test_carriers_are_as_many_as_their_chance_says():
-    made = tb.datasets.carriers(seed=5)
+    made = carriers(seed=5)
     mean = made.people.counts * made.probability.counts
     spread = np.sqrt(mean * (1 - made.probability.counts))
     scores = (made.table.counts - mean) / spread
@@ -34,7 +34,7 @@ def test_carriers_are_as_many_as_their_chance_says():
 
 
 def test_the_same_seed_gives_the_same_table_and_another_one_another():
-    first, again, other = (tb.datasets.carriers(seed=seed).table.counts for seed in (1, 1, 2))
+    first, again, other = (carriers(seed=seed).table.counts for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -44,4 +44,4 @@ def test_the_same_seed_gives_the_same_table_and_another_one_another():
 )
 def test_groups_that_cannot_be_are_refused(asked):
     with pytest.raises(InvalidTable, match=r"people cannot stand|rows and columns"):
-        tb.datasets.carriers(**asked)
+        carriers(**asked)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tabulary.datasets import independent_table, log_linear_table
 from tabulary.errors import InvalidTable
 from tabulary.infer import independence
+from tabulary_papers.datasets.two_way import independent_table, log_linear_table
 
 MAKERS = [
     lambda seed: independent_table((4, 5), 700, seed=seed),

@@ -21,9 +21,9 @@ from tabulary.cellkey import PTable, record_keys
 from tabulary.core.arrays import Integers
 from tabulary.core.guessing import guessing
 from tabulary.core.privacy import PureDP
+from tabulary.core.proportion import Proportion
 from tabulary.errors import InvalidArgument
 from tabulary.noise import DiscreteLaplace, Entropy, ExactSampler, SystemEntropy
-from tabulary.studies.proportion import Proportion
 
 CELL_KEYS = "cell keys"
 DESCRIPTIONS = "fresh perturbations"
@@ -163,7 +163,7 @@ def _differencing(
 
 def _averaging(mechanism: str, errors: Integers, once: Integers) -> Averaging:
     trials, answers = errors.shape
-    # The mean rounds to the count where the sum of the errors is less than half a person an answer.
+    # The mean rounds to the count where the sum of the errors is less than half a person per answer.
     right = 2 * np.abs(errors.sum(axis=1)) < answers
     return Averaging(
         mechanism, answers, Proportion(int((once == 0).sum()), trials), Proportion(int(right.sum()), trials)

@@ -1,0 +1,1 @@
+"""Made-up tables like those of the papers. Nobody in them exists."""
