@@ -30,7 +30,7 @@ def read_key(path: Path) -> bytes:
         raise ServiceError(
             f"there is no key file {str(path)!r}, and without its key no answer can be given again. Nothing was "
             "opened, nothing was spent. Put the key back from where it is kept; if this table builder is new, "
-            f"`tabulary serve FILE --init` makes one. {WHAT_A_NEW_KEY_MEANS}"
+            f"initialise it, which makes a key. {WHAT_A_NEW_KEY_MEANS}"
         )
     text = read_secret(path, "the key file")
     try:

@@ -319,8 +319,8 @@ def _comparison(plan: Plan) -> ComparisonView:
     if len(plan.workload) > tables or sum(map(plan.domain.cells, plan.workload)) > cells:
         return ComparisonView(
             Markup(""),
-            "For so many tables this page does not compare the mechanisms, which would take long. "
-            "`tabulary plan --compare` does.",
+            "This page does not compare the mechanisms, because for so many tables it would take long. The command "
+            "`tabulary plan` can compare them.",
         )
     try:
         compared = compare_plans(request_of(plan), planned=plan, shrunk=False)

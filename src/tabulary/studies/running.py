@@ -120,8 +120,8 @@ def _worked(
             _complain(failed)
         except BrokenProcessPool:
             raise StudyError(
-                "a process of the study was killed, perhaps for want of memory. What was done is kept: give the same "
-                "command again, with --processes 1 if it happens again."
+                "a process of the study was killed, perhaps for want of memory. What was done is kept: run the same "
+                "study again, with one process if it happens again."
             ) from None
         except BaseException:
             # Whoever interrupts does not want to wait for pieces of work that take minutes.

@@ -206,7 +206,7 @@ def test_a_damaged_journal_is_refused(small, tmp_path):
 
 def test_other_settings_do_not_go_on_with_a_study(small, tmp_path):
     run(small, tmp_path / "out", processes=1)
-    with pytest.raises(StudyError, match=r"differs in its settings.*--fresh"):
+    with pytest.raises(StudyError, match=r"differs in its settings.*begin afresh"):
         run(Small(small.log, pieces=5), tmp_path / "out", processes=1)
     with pytest.raises(StudyError, match="differs in its seed"):
         run(small, tmp_path / "out", processes=1, seed=2)

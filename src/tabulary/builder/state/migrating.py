@@ -39,13 +39,13 @@ def refuse_unmigrated(database: Database) -> None:
         revision = _refuse_newer(connection, steps, database.name)
         if revision is None:
             raise ServiceError(
-                f"{database.name} holds no state of a table builder. Nothing was opened. Create it with "
-                "`tabulary serve service.toml --init`, or check where it should be."
+                f"{database.name} holds no state of a table builder. Nothing was opened. Initialise the "
+                "table builder, which creates it, or check where it should be."
             )
         if revision != steps.get_current_head():
             raise ServiceError(
                 f"{database.name} was written by an older Tabulary. Nothing was opened. Make a copy of it, then "
-                "bring it up to date with `tabulary serve service.toml --init`."
+                "initialise the table builder again, which brings it up to date."
             )
 
 

@@ -51,7 +51,7 @@ def counts_of_twin(release: Release, margins: Iterable[Margin]) -> dict[Margin, 
         rows = from_release(release, entropy=KeyedEntropy(key, "twin"))
     except InvalidTable as problem:
         raise InvalidTable(
-            f"--public: no people can be made up from this release: {problem} Nothing was done."
+            f"no people can be made up from this release: {problem} Nothing was done."
         ) from None
     return {margin: np.asarray(rows.table(margin).counts, dtype=np.int64) for margin in margins}
 
@@ -65,14 +65,14 @@ def public_release(folder: Path, planned: PlanFile) -> Release:
         differing = [a for a in mine.attributes if a not in theirs.attributes or _other(a, planned, release)]
         what = f"in {listed(differing)}" if differing else "in their order, or in what is impossible"
         raise InvalidArgument(
-            f"--public {folder}: the domain of the release differs from that of {planned.path.name} {what}. "
+            f"the domain of the release {folder} differs from that of {planned.path.name} {what}. "
             "Nothing was done. Use a release of the same attributes and levels."
         )
     known = {attribute for margin in release.margins for attribute in margin}
     missing = mine.margin({a for margin in planned.plan.workload for a in margin} - known)
     if missing:
         raise InvalidArgument(
-            f"--public {folder}: no table of the release holds {listed(missing)}, which {planned.path.name} "
+            f"no table of the release {folder} holds {listed(missing)}, which {planned.path.name} "
             "publishes. Nothing was done. Use a release with these attributes, or leave them out of the plan."
         )
     return release
