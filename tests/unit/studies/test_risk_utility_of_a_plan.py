@@ -460,7 +460,7 @@ def test_a_release_without_an_attribute_of_the_plan_cannot_stand_in(place, tmp_p
     earlier = write_plan(tmp_path, margins="[sex age]", mechanism='reconstruct = "shrink"')
     table = tb.Table(earlier.plan.domain, COUNTS)
     tb.release(table, earlier.plan).save(tmp_path / "earlier")
-    with pytest.raises(InvalidArgument, match="no table of the release holds 'job'"):
+    with pytest.raises(InvalidArgument, match=r"no table of the release .* holds 'job'"):
         PlanStudy.of(write_plan(tmp_path), public=tmp_path / "earlier")
 
 
