@@ -98,7 +98,9 @@ def test_a_package_that_loads_on_use_exports_all_that_it_imports(file):
         for alias in each.names
     }
     name = ".".join(["tabulary", *file.parent.relative_to(SOURCE).parts])
-    assert set(importlib.import_module(name).__all__) == imported
+    module = importlib.import_module(name)
+    assert imported <= {*module.__all__}
+    assert all(hasattr(module, each) for each in module.__all__)
 
 
 def test_the_public_names_mean_the_same_whatever_is_imported_first():
@@ -116,7 +118,9 @@ def test_importing_tabulary_loads_no_other_package():
     assert "numpy" not in json.loads(names)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["serve", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["plan", "--help"], ["show", "--help"], ["audit", "--help"], ["--version"]]
+)
 def test_a_help_text_loads_nothing_heavy(arguments):
     *_, names = loaded_after(f"from tabulary.cli.app import run\nassert run({arguments}) == 0\n")
     assert not HEAVY & {*json.loads(names)}

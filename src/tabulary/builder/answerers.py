@@ -112,6 +112,7 @@ def _fixed(
         secret=means.required_key,
         dataset=declared.name,
         version=declared.version,
+        mechanism=protection.mechanism,
         reconstruct=protection.reconstruct,
         about=protection.about,
         artifacts=means.artifacts,

@@ -17,9 +17,10 @@ from tabulary.core.urls import scheme_of
 from tabulary.errors import InvalidSettings, LedgerError, ServiceError, listed
 from tabulary.ledger import Amount
 from tabulary.ledger.amounts import cost_in_unit_of
+from tabulary.planning import MECHANISMS
 from tabulary.planning.allowed_tables import MOST_CELLS, AllowedTables
 from tabulary.workflows.answering.answers import ProtectionMethod
-from tabulary.workflows.answering.fixed import RECONSTRUCTIONS
+from tabulary.workflows.answering.fixed import RECONSTRUCTIONS, USUAL
 from tabulary.workflows.sections import Section, located, read_amount, read_domain, read_privacy
 
 # Names stand in addresses, in the words of ledger entries and in the names of folders.
@@ -41,6 +42,7 @@ class FixedProtection:
     """All allowed tables are paid for once, together."""
 
     payment: Payment
+    mechanism: str
     reconstruct: str
     about: int | None
 
@@ -187,14 +189,17 @@ def _read_payment(section: Section, name: str, codings: Mapping[str, Coding]) ->
 def _read_fixed(section: Section, name: str, codings: Mapping[str, Coding]) -> FixedProtection:
     payment = _read_payment(section, name, codings)
     options = section.section("mechanism", required=False)
+    mechanism = options.take("name", str, default=USUAL)
     reconstruct = options.take("reconstruct", str, default="auto")
     about = options.take("records", int, default=None)
     options.done()
+    if mechanism not in MECHANISMS:
+        raise InvalidSettings(f"{options.name} name is {mechanism!r}. It may be {listed(MECHANISMS)}.")
     if reconstruct not in (ways := ("auto", *RECONSTRUCTIONS)):
         raise InvalidSettings(f"{options.name} reconstruct is {reconstruct!r}. It may be {listed(ways)}.")
     if about is not None and about < 1:
         raise InvalidSettings(f"{options.name} records is a positive whole number, about how many there are.")
-    return FixedProtection(payment, reconstruct, about)
+    return FixedProtection(payment, mechanism, reconstruct, about)
 
 
 def _read_cell_keys(section: Section, folder: Path) -> CellKeyProtection:

@@ -46,6 +46,7 @@ def forecast(declared: Declaration, confidence: float = 0.95) -> DatasetForecast
                 allowed,
                 privacy=protection.payment.cost,
                 neighbours=protection.payment.neighbours,
+                mechanism=protection.mechanism,
                 reconstruct=protection.reconstruct,
                 about=protection.about,
             )

@@ -10,17 +10,19 @@ if TYPE_CHECKING:
     from tabulary.core.exact_numbers import show_fraction
     from tabulary.core.neighbours import Relation
     from tabulary.core.privacy import Loss, Privacy, gaussian_delta, gaussian_rho
-    from tabulary.core.table import Counts
+    from tabulary.core.sensitivity import Sensitivity
+    from tabulary.core.table import CellCounts
     from tabulary.core.workload import show_margin
 
 __all__ = [
     "MAX_CELLS",
-    "Counts",
+    "CellCounts",
     "Floats",
     "Loss",
     "Margin",
     "Privacy",
     "Relation",
+    "Sensitivity",
     "gaussian_delta",
     "gaussian_rho",
     "show_fraction",

@@ -16,7 +16,7 @@ from tabulary.core import basis
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import exact_sum
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.sensitivity import MarginSensitivity
+from tabulary.core.sensitivity import Sensitivity
 from tabulary.errors import InvalidArgument
 
 # Above these the pairs of cells are no longer compared one by one.
@@ -32,7 +32,7 @@ def contrast_sensitivity(
     *,
     scales: Sequence[Fraction] | None = None,
     squared_scales: Sequence[Fraction] | None = None,
-) -> MarginSensitivity:
+) -> Sensitivity:
     """Return the sensitivity of the coefficients that vary on each of `sets`, each divided by its scale.
 
     Add-remove, c records per person: Δ₁ = c Σ_S Π (k - 1) / s, the same for every record. Δ₂² = c² max over
@@ -58,7 +58,7 @@ def contrast_sensitivity(
             raise InvalidArgument(f"{len(named)} sets of coefficients need as many positive scales.")
     weights = [1 / s for s in scales] if scales is not None else [Fraction(1)] * len(named)
     squares = [1 / s for s in squared_scales] if squared_scales is not None else [w * w for w in weights]
-    added = MarginSensitivity(
+    added = Sensitivity(
         exact_sum(weights, [basis.coefficients(domain.shape_of(s)) for s in named]),
         _largest_square(domain, named, squares),
     )
@@ -67,8 +67,8 @@ def contrast_sensitivity(
         used = domain.margin({a for s in named for a in s} | set(neighbours.sensitive))
         fixed = [i for i, a in enumerate(used) if neighbours.sensitive and a not in neighbours.sensitive]
         exact = _compare(domain, used, named, weights, squares, fixed)
-        found.append(exact or MarginSensitivity(2 * added.l1, 4 * added.l2_squared))
-    return MarginSensitivity.largest(found, neighbours.records)
+        found.append(exact or Sensitivity(2 * added.l1, 4 * added.l2_squared))
+    return Sensitivity.largest(found, neighbours.records)
 
 
 def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fraction]) -> Fraction:
@@ -111,7 +111,7 @@ def _compare(
     weights: Sequence[Fraction],
     squares: Sequence[Fraction],
     fixed: Sequence[int],
-) -> MarginSensitivity | None:
+) -> Sensitivity | None:
     """Return the sensitivity of replacing one record, or None where the domain is too large to tell."""
     if all(len(domain.levels_of(a)) == 2 for a in used):
         if len(used) > _MOST_BITS:
@@ -131,7 +131,7 @@ def _compare_bits(
     weights: Sequence[Fraction],
     squares: Sequence[Fraction],
     fixed: Sequence[int],
-) -> MarginSensitivity:
+) -> Sensitivity:
     shape = (2,) * len(used)
     # Which differences two possible cells can have: the mask correlated with itself.
     possible = (~domain.impossible(used)).astype(np.int64)
@@ -149,7 +149,7 @@ def _compare_bits(
 
         return factor * _largest_sum(values, per_difference, reached)
 
-    return MarginSensitivity(largest(weights, 2), largest(squares, 4))
+    return Sensitivity(largest(weights, 2), largest(squares, 4))
 
 
 def _compare_cells(
@@ -159,7 +159,7 @@ def _compare_cells(
     weights: Sequence[Fraction],
     squares: Sequence[Fraction],
     fixed: Sequence[int],
-) -> MarginSensitivity:
+) -> Sensitivity:
     possible = np.argwhere(~domain.impossible(used))
     columns = {a: basis.contrast_matrix(len(domain.levels_of(a)))[1:].T for a in used}
     added = []
@@ -183,7 +183,7 @@ def _compare_cells(
 
         return _largest_sum(values, per_pair, np.ones(len(possible), dtype=bool))
 
-    return MarginSensitivity(largest(weights, 1), largest(squares, 2))
+    return Sensitivity(largest(weights, 1), largest(squares, 2))
 
 
 def _largest_sum(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import exact_sum
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.sensitivity import MarginSensitivity
+from tabulary.core.sensitivity import Sensitivity
 from tabulary.core.symmetry import Sets, interchangeable
 from tabulary.errors import InvalidArgument, listed
 
@@ -46,7 +46,7 @@ def residual_sensitivity(
     *,
     scales: Sequence[Fraction] | None = None,
     squared_scales: Sequence[Fraction] | None = None,
-) -> MarginSensitivity:
+) -> Sensitivity:
     r"""Return the sensitivity of these parts (margin, centred attributes), each divided by its scale.
 
     Add-remove, c records per person: every record adds the same norms, and all c may be alike, so
@@ -87,7 +87,7 @@ def residual_sensitivity(
     if "add-remove" in neighbours.steps:
         norms = [_norms(tuple(sorted(levels[a] for a in named[i][1]))) for i in kept]
         found.append(
-            MarginSensitivity(
+            Sensitivity(
                 exact_sum(l1, [norm for norm, _ in norms]), exact_sum(l2, [norm for _, norm in norms])
             )
         )
@@ -99,9 +99,9 @@ def residual_sensitivity(
         ]
         columns = [_Column.of(named[i], levels, moving) for i in kept]
         found.append(
-            MarginSensitivity(_largest(columns, l1, levels, norm=0), _largest(columns, l2, levels, norm=1))
+            Sensitivity(_largest(columns, l1, levels, norm=0), _largest(columns, l2, levels, norm=1))
         )
-    return MarginSensitivity.largest(found, neighbours.records)
+    return Sensitivity.largest(found, neighbours.records)
 
 
 def _checked(domain: Domain, part: tuple[Margin, Margin]) -> tuple[Margin, Margin]:

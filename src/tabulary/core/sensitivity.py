@@ -25,8 +25,8 @@ MOST_PATTERNS = 1 << 8
 
 
 @dataclass(frozen=True)
-class MarginSensitivity:
-    """What one person can change in margins measured cell by cell, each divided by its own scale.
+class Sensitivity:
+    """What one person can change in several measurements, each divided by its own scale.
 
     `l1` is the largest Σ |change| / scale and `l2_squared` the largest Σ change² / scale², both exact.
     """
@@ -51,7 +51,7 @@ def margin_sensitivity(
     *,
     scales: Sequence[Fraction] | None = None,
     squared_scales: Sequence[Fraction] | None = None,
-) -> MarginSensitivity:
+) -> Sensitivity:
     """Return the exact sensitivity of the cells of `margins`, each margin divided by its scale.
 
     Add-remove, c records per person: each record adds one to one cell of every margin, and all c may fall in the
@@ -79,16 +79,16 @@ def margin_sensitivity(
     found = []
     if "add-remove" in neighbours.steps:
         once = [1] * len(margins)
-        found.append(MarginSensitivity(exact_sum(weights, once), exact_sum(squares, once)))
+        found.append(Sensitivity(exact_sum(weights, once), exact_sum(squares, once)))
     if "replace" in neighbours.steps:
         patterns = _difference_patterns(domain, margins)
         found.append(
-            MarginSensitivity(
+            Sensitivity(
                 2 * max(exact_sum(weights, p) for p in patterns),
                 2 * max(exact_sum(squares, p) for p in patterns),
             )
         )
-    return MarginSensitivity.largest(found, neighbours.records)
+    return Sensitivity.largest(found, neighbours.records)
 
 
 def _difference_patterns(domain: Domain, margins: Sequence[Margin]) -> list[tuple[bool, ...]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars
     import xarray
 
-Counts = NDArray[np.int64] | NDArray[np.float64]
+CellCounts = NDArray[np.int64] | NDArray[np.float64]
 
 # Sums of counts below this are exact in 64 bits.
 _LARGEST_TOTAL = 2.0**62
@@ -39,7 +39,7 @@ class Table:
     """
 
     domain: Domain
-    counts: Counts
+    counts: CellCounts
 
     def __init__(self, domain: Domain, counts: ArrayLike) -> None:
         try:

@@ -46,8 +46,8 @@ class OneCount:
         chances = self._likelihoods.log_chances(x, self._terms, self._counts)
         if not np.isfinite(chances).any():
             raise InvalidTable(
-                "the released count lies farther outside 0 to n than the stated noise reaches. One of the count, the "
-                "total and the noise does not belong to the others."
+                "the released count is farther outside 0 to n than the stated noise allows. Check the count, the total "
+                "and the noise: one of them does not fit the others."
             )
         return max(2 * (self._best(chances) - self._at(chances, p0)[0]), 0.0)
 

@@ -45,7 +45,7 @@ class NullFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Hypothesis:
+class LogLinearHypothesis:
     """log μ = offset + design · θ for the cells of one or more released tables, each with its own noise.
 
     `design` has a row and `possible` an entry for each cell of all tables, one table after the other. Impossible

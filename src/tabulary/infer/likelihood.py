@@ -54,10 +54,12 @@ class NoisyCells:
         values = whole_counts(observed)
         terms = np.zeros(values.shape, dtype=np.int64) if noise is None else noise.terms
         if terms.shape != values.shape:
-            raise InvalidNoise(f"The noise describes {terms.shape} cells, and {values.shape} were released.")
+            raise InvalidNoise(
+                f"the noise describes {terms.shape} cells, but {values.shape} cells were released."
+            )
         if np.any((terms == 0) & (values < 0)):
             raise InvalidTable(
-                "a count without noise is negative, which no count of people is. Say what noise was added."
+                "a count without noise is negative. Counts of people are not negative: state the noise that was added."
             )
         self.shape = values.shape
         self.observed = values
@@ -172,8 +174,8 @@ class NoisyCells:
             table = law.table[cut:]
             if not np.isfinite(table).any():
                 raise InvalidTable(
-                    "a released value lies farther below zero than the stated noise reaches, or below the stated "
-                    "minimum: no count lies behind it. The noise is not that of this table."
+                    "a released value is lower than the stated noise or the stated minimum allows, whatever the count. "
+                    "The stated noise is not the noise of this table."
                 )
             self._places[here] = starts[id(law)] + cut, table.size, first + cut
             self._several[here] = law.kind == COLUMN and _peaks(table) > 1
@@ -221,7 +223,7 @@ def fit_log_linear(
     """
     matrix = np.asarray(design, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != cells.observed.size:
-        raise InvalidTable(f"a design has a row for each of the {cells.observed.size:,} cells.")
+        raise InvalidTable(f"a design must have one row for each of the {cells.observed.size:,} cells.")
     fixed = np.zeros(len(matrix)) if offset is None else np.asarray(offset, dtype=np.float64).reshape(-1)
     model = _Model(cells, matrix, fixed)
     first = np.log(np.maximum(cells.observed.reshape(-1), 0.5)) if start is None else np.asarray(start)
@@ -267,8 +269,8 @@ class _Model:
             theta, log_means = tried, tried_means
             value, gradient, information, means = found
         raise NotCertified(
-            "The likelihood of the released counts under this model was not brought to its maximum. No test was "
-            "made. Test a coarser table, or use the naive method and distrust it."
+            "the maximum of the likelihood of the released counts under this model was not found. No test was made. "
+            "Test a coarser table, or use the naive method and distrust it."
         )
 
     def _log_means(self, theta: Floats) -> Floats:

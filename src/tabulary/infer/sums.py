@@ -59,8 +59,8 @@ def shared_noise(table: Table | ReleasedTable, noise: GivenNoise | None = None) 
         return CellCovariance(GivenCovariance(known))
     if not isinstance(known.law, IntegerNoise) or known.minimum is not None:
         raise InvalidNoise(
-            "The errors of sums are known for noise that is symmetric and the same for every count, with negative "
-            "values kept. This perturbation is not of that kind; each of its cells has an interval by itself."
+            "the errors of sums are known only for symmetric noise that is the same for every count, if negative "
+            "values are kept. This perturbation is of another kind. Ask for the intervals of its single cells."
         )
     return CellCovariance(CountNoise(known.law, known.terms))
 

@@ -82,11 +82,11 @@ class IndependentNoise:
     def __post_init__(self) -> None:
         terms = np.array(self.terms, dtype=np.int64)
         if np.any(terms < 0):
-            raise InvalidNoise("The number of draws in a cell cannot be negative.")
+            raise InvalidNoise("the number of draws in a cell must not be negative.")
         if isinstance(self.law, CountLaw) and np.any(terms > 1):
-            raise InvalidNoise("A perturbation that depends on the count is drawn once for each cell.")
+            raise InvalidNoise("a perturbation that depends on the count must be drawn once for each cell.")
         if self.minimum is not None and np.any(terms > 1):
-            raise InvalidNoise("A minimum is taken of one perturbed count, not of a sum of several.")
+            raise InvalidNoise("a minimum applies to one perturbed count, not to a sum of several draws.")
         terms.flags.writeable = False
         object.__setattr__(self, "terms", terms)
 
@@ -113,7 +113,7 @@ class IndependentNoise:
             return self.law.variance
         if self.law.settled is None:
             raise InvalidNoise(
-                "The spread of this perturbation grows with the count, so no one number describes it."
+                "the spread of this perturbation grows with the count: it has no single standard deviation."
             )
         row = self.law.row(self.law.settled)
         values = row.lowest + np.arange(row.probabilities.size, dtype=np.float64)
@@ -163,10 +163,11 @@ class CorrelatedNoise:
         cells = int(np.prod(self.shape))
         if covariance.shape != (cells, cells) or not np.isfinite(covariance).all():
             raise InvalidNoise(
-                f"The covariance of the noise of {cells:,} cells is a table of {cells:,} × {cells:,} numbers."
+                f"the covariance of the noise of {cells:,} cells must be a table of {cells:,} × {cells:,} finite "
+                "numbers."
             )
         if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=1e-9) or np.any(np.diag(covariance) < 0):
-            raise InvalidNoise("A covariance is symmetric, and no variance in it is negative.")
+            raise InvalidNoise("a covariance must be symmetric, and its variances must not be negative.")
         covariance.flags.writeable = False
         object.__setattr__(self, "covariance", covariance)
 
@@ -201,17 +202,17 @@ def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> T
     if isinstance(table, ReleasedTable):
         if noise is not None:
             raise InvalidNoise(
-                "A released table states its own noise. Leave `noise` out, or give its .table."
+                "a released table states its own noise. Leave `noise` out, or give the .table of the release."
             )
         return _stated(table)
     if noise is None:
         raise InvalidNoise(
-            "A table alone says nothing of its noise. Give the released table, which states it, or the law: "
+            "a table does not state its noise. Give the released table, which states it, or the law: "
             "noise=tabulary.noise.DiscreteLaplace(10). Exact counts need no correction: method='naive'."
         )
     if isinstance(noise, IndependentNoise | CorrelatedNoise):
         if noise.shape != table.shape:
-            raise InvalidNoise(f"The noise describes {noise.shape} cells, the table has {table.shape}.")
+            raise InvalidNoise(f"the noise describes {noise.shape} cells, but the table has {table.shape}.")
         return noise
     possible = ~table.domain.impossible(table.domain.attributes)
     return IndependentNoise(law_given(noise), possible.astype(np.int64))
@@ -249,14 +250,14 @@ def _stated(table: ReleasedTable) -> TableNoise:
         return IndependentNoise(_plain(law), errors.possible.astype(np.int64), errors.minimum)
     if isinstance(errors, SimulatedErrors):
         raise InvalidNoise(
-            "This table was made non-negative, rounded or shrunk after the noise was added, and the law of what "
-            "that leaves is not known in a form a test can use. Ask its publisher for a release with "
+            "this table was made non-negative, rounded or shrunk after the noise was added. The law of its errors is "
+            "not known in a form that a test can use. Ask its publisher for a release with "
             "reconstruct = 'none', which costs as much as this one did, or use method='naive' and distrust it."
         )
     covariance = getattr(errors, "covariance", None)
     if covariance is None:
         raise InvalidNoise(
-            "The release does not tell how the noise of one cell of this table hangs together with that of others. Use "
+            "the release does not state the covariance of the noise of this table. Use "
             "method='naive' and distrust it, or ask for a release with the mechanism 'cells' or 'margins'."
         )
     return CorrelatedNoise(covariance.dense(), table.shape, covariance)
@@ -267,5 +268,5 @@ def _plain(law: Any) -> TableLaw:
     noise = getattr(law, "noise", None)
     found = law if noise is None else noise
     if not isinstance(found, AddedNoise | CountLaw):
-        raise InvalidNoise(f"A noise is a law on the integers, not {type(law).__name__}.")
+        raise InvalidNoise(f"a noise must be a law on the integers, not {type(law).__name__}.")
     return found

@@ -10,6 +10,7 @@ from tabulary.planning.accuracy import (
     show_width,
 )
 from tabulary.planning.choice import plan, plan_from_description
+from tabulary.planning.covariance import CellCovariance, Draws
 from tabulary.planning.measurement import Measurement, Part
 from tabulary.planning.mechanism import MECHANISMS, Mechanism
 from tabulary.planning.plan import Plan
@@ -17,23 +18,33 @@ from tabulary.planning.queries import (
     ContrastMap,
     Contrasts,
     Counts,
+    CountsEstimator,
+    Estimator,
+    Kept,
     LinearMap,
     MarginMap,
     Query,
     ResidualMap,
     Residuals,
+    Values,
 )
+from tabulary.planning.request import Request
 from tabulary.planning.residual_draws import ResidualNoise
 
 __all__ = [
     "MECHANISMS",
+    "CellCovariance",
     "CellErrors",
     "ContrastMap",
     "Contrasts",
     "Counts",
+    "CountsEstimator",
+    "Draws",
     "ErrorLaw",
+    "Estimator",
     "ExpectedError",
     "ExpectedErrors",
+    "Kept",
     "LinearMap",
     "MarginMap",
     "Measurement",
@@ -41,10 +52,12 @@ __all__ = [
     "Part",
     "Plan",
     "Query",
+    "Request",
     "ResidualMap",
     "ResidualNoise",
     "Residuals",
     "SimulatedErrors",
+    "Values",
     "WeightedErrors",
     "plan",
     "plan_from_description",

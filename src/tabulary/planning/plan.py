@@ -13,7 +13,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Loss, Privacy, PureDP, describe_privacy, implies
-from tabulary.core.sensitivity import MarginSensitivity
+from tabulary.core.sensitivity import Sensitivity
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan
 from tabulary.planning.accuracy import (
@@ -291,7 +291,7 @@ class Plan:
 
     def _sensitivity(
         self, *, scales: list[Fraction] | None = None, squared_scales: list[Fraction] | None = None
-    ) -> MarginSensitivity:
+    ) -> Sensitivity:
         return self.query.sensitivity(
             self.measured_domain,
             [part.query for part in self.measured],
@@ -306,7 +306,7 @@ class Plan:
         return self.encoded.neighbours(self.neighbours)
 
     @cached_property
-    def _unscaled(self) -> MarginSensitivity:
+    def _unscaled(self) -> Sensitivity:
         return self._sensitivity()
 
     @cached_property

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
-from tabulary.core.table import Counts
+from tabulary.core.table import CellCounts
 from tabulary.noise import Entropy, IntegerNoise
 from tabulary.planning import Measurement, Plan
 from tabulary.planning.queries import LinearMap
@@ -56,7 +56,7 @@ class FullTable:
         each = [max(of(part.noise), _SMALLEST_SPREAD) for part in self.plan.measured]
         return np.repeat(each, sizes)
 
-    def solve(self, values: Floats, entropy: Entropy) -> tuple[Counts, Facts]:
+    def solve(self, values: Floats, entropy: Entropy) -> tuple[CellCounts, Facts]:
         """Return the full table that these measured numbers give, rounded if the plan says so, and facts."""
         table, facts = self._solved(values)
         table = self.plan.encoded.decode(self.attributes, table)
@@ -72,9 +72,9 @@ class FullTable:
         )
         return rounded, {**facts, "largest_rounding": rounding_report(table, rounded, wanted).largest}
 
-    def tables(self, full: Counts) -> dict[Margin, Counts]:
+    def tables(self, full: CellCounts) -> dict[Margin, CellCounts]:
         """Return the wanted tables of a full one."""
-        found: dict[Margin, Counts] = {}
+        found: dict[Margin, CellCounts] = {}
         for margin in self.plan.workload:
             summed = tuple(i for i, a in enumerate(self.attributes) if a not in margin)
             found[margin] = np.asarray(full.sum(axis=summed))

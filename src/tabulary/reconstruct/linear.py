@@ -4,7 +4,7 @@ import sys
 
 from tabulary.core.cache import Cache
 from tabulary.core.domain import Margin
-from tabulary.core.table import Counts
+from tabulary.core.table import CellCounts
 from tabulary.planning import Measurement, Plan
 from tabulary.planning.queries.query import Kept, Values
 
@@ -23,7 +23,7 @@ class TablesOnDemand:
         self._values = values
         self._kept = Kept(Cache() if cache is None else cache)
 
-    def table(self, margin: Margin) -> Counts:
+    def table(self, margin: Margin) -> CellCounts:
         """Return the linear estimate of the table on `margin`, in the domain's order."""
         self.plan.check_measured(margin)
         return self.plan.estimator.table(margin, self._values, self._kept)
@@ -33,7 +33,7 @@ class TablesOnDemand:
         self._kept.clear()
 
 
-def linear_estimates(measurement: Measurement) -> dict[Margin, Counts]:
+def linear_estimates(measurement: Measurement) -> dict[Margin, CellCounts]:
     """Return every wanted table as the linear function of the measurement that the plan foresees.
 
     What that function is, the type of the queries says (`planning.queries`). Post-processing: reads no data, spends no

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tabulary.core.domain import Margin
-from tabulary.core.table import Counts
+from tabulary.core.table import CellCounts
 from tabulary.noise import Entropy, SystemEntropy
 from tabulary.planning import ErrorLaw, Measurement, SimulatedErrors
 from tabulary.planning.queries.residuals import ResidualsEstimator
@@ -28,7 +28,7 @@ FAILURE = 0.05
 class Reconstruction:
     """The tables, the law of their errors where it is not the plan's own, and facts about how they came to be."""
 
-    tables: Mapping[Margin, Counts]
+    tables: Mapping[Margin, CellCounts]
     errors: Mapping[Margin, ErrorLaw] = field(default_factory=dict)
     facts: Facts = field(default_factory=dict)
 
@@ -115,7 +115,7 @@ def _shrunk(measurement: Measurement, entropy: Entropy, seconds: float) -> Recon
 
 
 def _moved(
-    errors: Mapping[Margin, ErrorLaw], shrunken: "Shrunken", tables: Mapping[Margin, Counts]
+    errors: Mapping[Margin, ErrorLaw], shrunken: "Shrunken", tables: Mapping[Margin, CellCounts]
 ) -> dict[Margin, ErrorLaw]:
     """Return the errors with those of rounding added: the squared move, averaged over the cells of each table."""
     found: dict[Margin, ErrorLaw] = {}

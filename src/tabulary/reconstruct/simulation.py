@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
-from tabulary.core.table import Counts
+from tabulary.core.table import CellCounts
 from tabulary.noise import Entropy
 from tabulary.planning import ErrorLaw, SimulatedErrors
 from tabulary.reconstruct.constrained import FullTable
@@ -28,7 +28,7 @@ CONFIDENCE = 0.95
 
 
 def simulated_errors(
-    unknown: FullTable, full: Counts, entropy: Entropy, *, seconds: float = SECONDS
+    unknown: FullTable, full: CellCounts, entropy: Entropy, *, seconds: float = SECONDS
 ) -> tuple[dict[Margin, ErrorLaw], int]:
     """Return the law of the errors of every table and how many repetitions it rests on.
 
@@ -61,7 +61,7 @@ def _law(errors: Floats, impossible: NDArray[np.bool_]) -> SimulatedErrors:
     return SimulatedErrors(deviations, np.where(impossible, 0.0, np.maximum(widths, 1.0)), CONFIDENCE)
 
 
-def _measured(unknown: FullTable, full: Counts) -> Floats:
+def _measured(unknown: FullTable, full: CellCounts) -> Floats:
     table = np.asarray(full, dtype=np.float64)
     return unknown.linear_map.forward(unknown.plan.encoded.encode(unknown.attributes, table))
 

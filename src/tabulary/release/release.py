@@ -50,7 +50,6 @@ from tabulary.release.publication import Publication
 from tabulary.release.report import report_html
 from tabulary.release.signing import PublicKey, SigningKey, public_key_of, signing_key_of
 from tabulary.release.table import ReleasedTable
-from tabulary.release.verify import read_release
 from tabulary.release.writers import FORMATS, extra_formats, extra_names
 
 
@@ -274,6 +273,9 @@ class Release:
         the one that the publisher made known elsewhere, and `key`, the publisher's public key or the file of it. The
         folder may come from a stranger: tables of more than `max_cells` are refused before anything is unpacked.
         """
+        # Loaded here: it reads Parquet, and a release that is made and not read does not.
+        from tabulary.release.verify import read_release
+
         folder = Path(path).absolute()
         found = read_release(
             folder, expected_digest=expected_digest, key=public_key_of(key), max_cells=max_cells
@@ -302,6 +304,8 @@ class Release:
         `expected_digest` and `key` are those of `load`.
         """
         if self.folder is not None:
+            from tabulary.release.verify import read_release
+
             most = max(MAX_CELLS, sum(table.domain.size for table in self))
             read_release(self.folder, expected_digest=self.digest, key=public_key_of(key), max_cells=most)
         elif expected_digest is not None or key is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.table import Counts, Table, frame_of, long_columns, value_name
+from tabulary.core.table import CellCounts, Table, frame_of, long_columns, value_name
 from tabulary.errors import InvalidTable
 from tabulary.planning import ErrorLaw
 from tabulary.planning.covariance import CellCovariance
@@ -72,7 +72,7 @@ class ReleasedTable:
         return self.table.shape
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> CellCounts:
         """The noisy counts; one may be negative, since noise has no sense of what it is added to."""
         return self.table.counts
 
@@ -107,7 +107,7 @@ class ReleasedTable:
         """Return how far each count may be from the truth with this probability."""
         return self.errors.half_widths(confidence)
 
-    def interval(self, confidence: float = CONFIDENCE) -> tuple[Counts, Counts]:
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[CellCounts, CellCounts]:
         """Return the lower and upper end of each cell's interval, both inside it."""
         widths = self.half_widths(confidence)
         return np.asarray(self.counts - widths), np.asarray(self.counts + widths)

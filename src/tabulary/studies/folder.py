@@ -96,7 +96,7 @@ class StudyFolder:
                 different = [key for key in (*identity, *held) if held.get(key) != identity.get(key)]
                 raise StudyError(
                     f"{self.path} holds the study {held['study']!r}, which differs in its {different[0]}. Nothing was "
-                    "done. Choose another folder, or begin afresh."
+                    "done. Choose another folder, or start again with `fresh`."
                 )
         elif any(not path.name.endswith(_PARTIAL) for path in self.path.iterdir()):
             raise self._not_ours()
@@ -130,8 +130,8 @@ class StudyFolder:
             entry = _parsed(line)
             if entry is None or "task" not in entry or "sheets" not in entry:
                 raise StudyError(
-                    f"line {number} of {path} is damaged. Nothing was done. Remove that line, or begin "
-                    "afresh."
+                    f"line {number} of {path} is damaged. Nothing was done. Remove that line, or start again with "
+                    "`fresh`."
                 )
             done[entry["task"]] = entry["sheets"]
         return done
@@ -164,8 +164,8 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise StudyError(
-            f"{folder} cannot be written: {problem.strerror}. What was done before is kept there; see to the disk and "
-            "give the same command again, or choose another folder."
+            f"{folder} cannot be written: {problem.strerror}. What was done before is kept there. Check the disk and "
+            "run the study again, or choose another folder."
         ) from None
 
 
@@ -178,7 +178,7 @@ def _alone(folder: Path) -> Iterator[None]:
                 held.enter_context(locked_folder(folder, wait=False))
             except BlockingIOError:
                 raise StudyError(
-                    f"another process is at work on {folder}. Nothing was done. Wait for it, or choose another folder."
+                    f"another process is working in {folder}. Nothing was done. Wait for it, or choose another folder."
                 ) from None
         yield
 

@@ -32,7 +32,7 @@ from tabulary.core.arrays import Floats, Integers
 from tabulary.core.contrast_sensitivity import contrast_sensitivity
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.sensitivity import MarginSensitivity
+from tabulary.core.sensitivity import Sensitivity
 from tabulary.core.workload import MarginIndex, show_margin
 from tabulary.errors import UnknownMargin
 from tabulary.planning.accuracy import CellErrors, WeightedErrors
@@ -127,7 +127,7 @@ class Contrasts(Query):
         *,
         scales: Sequence[Fraction] | None = None,
         squared_scales: Sequence[Fraction] | None = None,
-    ) -> MarginSensitivity:
+    ) -> Sensitivity:
         """Return the sensitivity of all these coefficients (`core.contrast_sensitivity`)."""
         sets = [query.margin for query in queries]
         return contrast_sensitivity(domain, sets, neighbours, scales=scales, squared_scales=squared_scales)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.sensitivity import MarginSensitivity, margin_sensitivity
+from tabulary.core.sensitivity import Sensitivity, margin_sensitivity
 from tabulary.core.workload import MarginIndex, show_margin
 from tabulary.errors import UnknownMargin
 from tabulary.planning.accuracy import CellErrors
@@ -138,7 +138,7 @@ class Counts(Query):
         *,
         scales: Sequence[Fraction] | None = None,
         squared_scales: Sequence[Fraction] | None = None,
-    ) -> MarginSensitivity:
+    ) -> Sensitivity:
         """Return the sensitivity of the cells of all these tables (`core.sensitivity`)."""
         margins = [query.margin for query in queries]
         return margin_sensitivity(domain, margins, neighbours, scales=scales, squared_scales=squared_scales)

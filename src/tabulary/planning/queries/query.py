@@ -15,8 +15,8 @@ from tabulary.core.arrays import Floats, Integers
 from tabulary.core.cache import ArrayCache
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.sensitivity import MarginSensitivity
-from tabulary.core.table import Counts as Cells
+from tabulary.core.sensitivity import Sensitivity
+from tabulary.core.table import CellCounts
 from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidPlan
 from tabulary.planning.accuracy import SMALLEST_VARIANCE, ErrorLaw
@@ -119,7 +119,7 @@ class Query(ABC):
         *,
         scales: Sequence[Fraction] | None = None,
         squared_scales: Sequence[Fraction] | None = None,
-    ) -> MarginSensitivity:
+    ) -> Sensitivity:
         """Return how far one person can move the values of all these queries, each divided by its scale.
 
         Exact, or never too small. Scales default to one. `squared_scales` serves Gaussian noise, whose variance is
@@ -185,7 +185,7 @@ class Estimator(ABC):
         """Raise UnknownMargin unless the parts determine the table on `margin`."""
 
     @abstractmethod
-    def table(self, margin: Margin, values: Values, kept: Kept) -> Cells:
+    def table(self, margin: Margin, values: Values, kept: Kept) -> CellCounts:
         """Return the estimate of the table on `margin`, from the values of the parts that it needs.
 
         What other tables need too may be kept in `kept`. The same bits every time, whatever was asked before.

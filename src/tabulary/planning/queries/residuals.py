@@ -39,7 +39,7 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.residual_sensitivity import residual_sensitivity
 from tabulary.core.residuals import add_up, component, residual_shape, residual_values
-from tabulary.core.sensitivity import MarginSensitivity
+from tabulary.core.sensitivity import Sensitivity
 from tabulary.core.workload import MarginIndex, show_margin
 from tabulary.errors import InvalidPlan, UnknownMargin
 from tabulary.planning.accuracy import WeightedErrors
@@ -250,7 +250,7 @@ class Residuals(Query):
         *,
         scales: Sequence[Fraction] | None = None,
         squared_scales: Sequence[Fraction] | None = None,
-    ) -> MarginSensitivity:
+    ) -> Sensitivity:
         """Return the sensitivity of all these residuals (`core.residual_sensitivity`)."""
         parts = [(query.margin, query.centred) for query in queries]
         return residual_sensitivity(domain, parts, neighbours, scales=scales, squared_scales=squared_scales)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats, axes_outside, sum_onto
 from tabulary.core.domain import Margin
-from tabulary.core.table import Counts as Published
+from tabulary.core.table import CellCounts as Published
 from tabulary.core.table import Table
 from tabulary.core.workload import show_margin
 from tabulary.errors import NotCertified

@@ -1,11 +1,12 @@
 r"""Answers from one measurement that was paid for once: any allowed table, any number of times, by anyone.
 
-What is measured: the parts of one plan of the mechanism `residual` for all allowed tables, each with noise that
-is a function of the custodian's key, drawn when it is first needed (`mechanisms.on_demand` has the sensitivity and the
-privacy). Whatever is asked, and however often, is post-processing of that one measurement: nobody has to be watched.
+What is measured: the parts of one plan for all allowed tables, each with noise that is a function of the
+custodian's key, drawn when it is first needed (`mechanisms.on_demand` has the sensitivity and the privacy). Whatever is
+asked, and however often, is post-processing of that one measurement: nobody has to be watched.
 
-Every table is made of the same noisy residuals, so that all tables agree on what they share, the same question has the
-same answer, and the difference of two answers is what a third one says, noise and all.
+The same question has the same answer. With the mechanism `residual`, the usual one, every table is made of the same
+noisy residuals, so that all tables agree on what they share, and the difference of two answers is what a third one
+says, noise and all.
 
 Where few tables are allowed, all parts are measured at once and made into non-negative tables that agree (`reconstruct`
 "shrink"): biased, with simulated errors. The linear estimates, which tests need, come from the same parts.
@@ -35,9 +36,10 @@ from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
 from tabulary.mechanisms.on_demand import MeasuredOnDemand, check_measurable
 from tabulary.noise.keyed import KeyedEntropy
-from tabulary.planning import ExpectedError, Plan, plan
+from tabulary.planning import MECHANISMS, ExpectedError, Plan, plan
 from tabulary.planning.accuracy import expected_error, normal_quantile
 from tabulary.planning.allowed_tables import AllowedTables
+from tabulary.planning.planners import RESIDUAL
 from tabulary.reconstruct import reconstruct as reconstructed
 from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.release import Release, ReleasedTable
@@ -50,6 +52,9 @@ MOST_RECONSTRUCTED = 50_000
 """The most cells, over all allowed tables, that are reconstructed unless the custodian asks for it."""
 
 RECONSTRUCTIONS = ("none", "shrink")
+
+USUAL = RESIDUAL.name
+"""The mechanism that measures the allowed tables unless the custodian names another."""
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +88,7 @@ class FixedAnswers:
         secret: bytes,
         dataset: str,
         version: str,
+        mechanism: str = USUAL,
         reconstruct: str = "auto",
         about: int | None = None,
         artifacts: Path | None = None,
@@ -106,8 +112,9 @@ class FixedAnswers:
             secret: the custodian's key.
             dataset: its name, one word.
             version: its version, one word; changed records need a new one.
+            mechanism: the name of the mechanism that measures the tables.
             reconstruct: "none" for the linear estimates, "shrink" for non-negative tables that agree, "auto" for
-                "shrink" if all tables together have at most 50,000 cells.
+                "shrink" if the mechanism allows it and all tables together have at most 50,000 cells.
             about: the approximate number of records, if that is public: "shrink" assumes it.
             artifacts: a folder for the plan and the reconstructed tables, which other workers and later starts load. An
                 artifact that was changed or damaged is made again.
@@ -122,14 +129,14 @@ class FixedAnswers:
             state="Nothing was measured.",
         )
         tell = progress or _say_nothing
-        way = _way(allowed, reconstruct)
+        way = _way(allowed, mechanism, reconstruct)
         tell("reading", 0, 0)
         edition = Edition(dataset, version, records.fingerprint(records_key(secret)), key_fingerprint(secret))
         entries = account.entries()
         edition.refuse_changed_records(entries)
         tell("planning", 0, 0)
         relation = counted_neighbours(_relation(neighbours), records.drops)
-        declared = _Declared(allowed, privacy, relation, way, about)
+        declared = _Declared(allowed, privacy, relation, mechanism, way, about)
         store = Artifacts(artifacts, seal_key(secret), edition.purpose, warn)
 
         def plan_anew() -> Plan:
@@ -235,6 +242,7 @@ class _Declared:
     allowed_tables: AllowedTables
     privacy: Privacy
     neighbours: Neighbours
+    mechanism: str
     way: str
     about: int | None
 
@@ -245,7 +253,7 @@ class _Declared:
             self.allowed_tables.workload(),
             privacy=self.privacy,
             neighbours=self.neighbours,
-            mechanism="residual",
+            mechanism=self.mechanism,
             reconstruct=self.way,
             records=self.about,
             max_cells=self.allowed_tables.max_cells,
@@ -259,6 +267,7 @@ class _Declared:
                 "allowed_tables": self.allowed_tables.describe(),
                 "privacy": describe_privacy(self.privacy),
                 "neighbours": str(self.neighbours),
+                "mechanism": self.mechanism,
                 "reconstruct": self.way,
                 "about": self.about,
             }
@@ -270,19 +279,22 @@ def plan_of_allowed_tables(
     *,
     privacy: Privacy,
     neighbours: Relation | Neighbours,
+    mechanism: str = USUAL,
     reconstruct: str = "auto",
     about: int | None = None,
 ) -> Plan:
     """Return the plan that `FixedAnswers.open` would make for the same arguments. Reads no records, costs nothing."""
-    return _Declared(allowed, privacy, _relation(neighbours), _way(allowed, reconstruct), about).plan()
+    way = _way(allowed, mechanism, reconstruct)
+    return _Declared(allowed, privacy, _relation(neighbours), mechanism, way, about).plan()
 
 
 def _relation(neighbours: Relation | Neighbours) -> Neighbours:
     return neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
 
 
-def _way(allowed: AllowedTables, reconstruct: str) -> str:
-    """Return how the tables are made; refuse linear estimates of impossible cells."""
+def _way(allowed: AllowedTables, mechanism: str, reconstruct: str) -> str:
+    """Return how the tables are made; refuse linear estimates with noise in impossible cells."""
+    query = MECHANISMS[mechanism].query
     cells = sum(map(allowed.domain.cells, allowed.margins))
     if reconstruct not in (*RECONSTRUCTIONS, "auto"):
         raise InvalidArgument(
@@ -290,8 +302,9 @@ def _way(allowed: AllowedTables, reconstruct: str) -> str:
         )
     way = reconstruct
     if way == "auto":
-        way = "shrink" if cells <= MOST_RECONSTRUCTED else "none"
-    if way == "none" and allowed.domain.structural_zeros:
+        shrinks = "shrink" in query.reconstructions and cells <= MOST_RECONSTRUCTED
+        way = "shrink" if shrinks else "none"
+    if way == "none" and allowed.domain.structural_zeros and not query.keeps_zeros:
         raise InvalidArgument(
             "the domain declares impossible cells, in which linear estimates would have noise, and the "
             f"{cells:,} cells of these tables are not reconstructed unless you ask for it. Nothing was spent. Ask for "

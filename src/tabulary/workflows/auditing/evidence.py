@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
@@ -21,7 +20,7 @@ from tabulary.noise import Drawable, IntegerNoise, Sampler
 from tabulary.planning import Plan
 from tabulary.workflows.auditing.cost import laws_of
 from tabulary.workflows.auditing.curve import LossLaw
-from tabulary.workflows.auditing.records import Record, measured, noisy_numbers, tally_of
+from tabulary.workflows.auditing.records import InventedRecord, measured, noisy_numbers, tally_of
 
 SABOTAGED = Fraction(7, 10)
 """The scale of the twin's noise, as a part of what the plan says."""
@@ -39,6 +38,9 @@ def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, f
     >>> round(low, 3), round(high, 3)
     (0.398, 0.602)
     """
+    # Loaded here: it takes longer to load than all of Tabulary.
+    from scipy.stats import beta
+
     low = float(beta.ppf(error, successes, trials - successes + 1)) if successes else 0.0
     high = float(beta.isf(error, successes + 1, trials - successes)) if successes < trials else 1.0
     return low, high
@@ -80,12 +82,12 @@ class Inputs:
     """Two tables of invented records, `people` persons apart, and how an observer weighs what is measured of them."""
 
     plan: Plan
-    without: dict[Record, int]
-    within: dict[Record, int]
+    without: dict[InventedRecord, int]
+    within: dict[InventedRecord, int]
     people: int
 
     def losses(
-        self, records: dict[Record, int], sampler: Sampler, draws: int, step: Callable[[int], None]
+        self, records: dict[InventedRecord, int], sampler: Sampler, draws: int, step: Callable[[int], None]
     ) -> Floats:
         """Return L of so many measurements of one of the tables, through `mechanisms.measure`."""
         centres = [noisy_numbers(measured(self.plan, each)) for each in (self.without, self.within)]
