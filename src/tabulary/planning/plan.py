@@ -17,7 +17,7 @@ from tabulary.core.sensitivity import Sensitivity
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan
 from tabulary.planning.accuracy import ErrorLaw, ExpectedErrors
-from tabulary.planning.encoding import ENCODINGS, Encoding
+from tabulary.planning.encoding import ENCODINGS, Levels
 from tabulary.planning.expectation import Expectation, ShrunkExpectation
 from tabulary.planning.measurement import Part
 from tabulary.planning.mechanism import MECHANISMS, allowing, does_not_measure
@@ -78,7 +78,7 @@ class Plan:
             raise InvalidPlan("the plan lists one part twice. Measure it once, with less noise.")
 
     def _check_options(self) -> None:
-        """Refuse a combination of options that no mechanism and no reconstruction can keep."""
+        """Refuse options that contradict each other, or that this mechanism cannot have."""
         if (self.records is not None) != (self.reconstruct == "shrink") or (self.records or 1) < 1:
             raise InvalidPlan(
                 "a plan for reconstruct = 'shrink', and no other, states a positive number of records."
@@ -103,7 +103,10 @@ class Plan:
         if self.exact and (not sensitive or any(sensitive & set(s) for s in self.exact)):
             raise InvalidPlan("only sets without a sensitive attribute may be released exactly.")
         if sensitive and (not self.query.protects_some or self.reconstruct != "none"):
-            raise InvalidPlan("sensitive attributes need contrasts, and tables as they are measured.")
+            raise InvalidPlan(
+                "with sensitive attributes the mechanism must measure contrasts ('fourier' or 'efron-stein'), and the "
+                "tables must be published as measured (reconstruct = 'none')."
+            )
 
     def _check_zeros(self) -> None:
         """Refuse to publish noise in cells that hold nobody by declaration."""
@@ -133,7 +136,7 @@ class Plan:
         return self.rounding != "none" or (self.query.whole and self.reconstruct == "none")
 
     @cached_property
-    def encoded(self) -> Encoding:
+    def encoded(self) -> Levels:
         """How attributes are named where they are measured."""
         return ENCODINGS[self.encoding](self.domain)
 
