@@ -71,14 +71,18 @@ def choose(changed: Iterable[str], root: Path) -> tuple[list[str], list[str]]:
 def _holds_tests(file: Path, root: Path) -> bool:
     """Whether a file is there and has tests, or examples that are run as tests."""
     if file.suffix == ".py":
-        return (root / file).exists() and (file.name.startswith("test_") or file.parts[0] == "src")
+        return (root / file).exists() and (file.name.startswith("test_") or "src" in file.parts)
     return file == Path("README.md") or (file.match("docs/**/*.md") and "reference" not in file.parts)
 
 
 def _mirror(file: Path) -> Path:
     """Return where the unit tests of a module are, or would be."""
-    inside = file.parts[2:] if file.parts[0] == "src" else file.parts
-    inside = inside[1:] if inside[:1] == ("tools",) else inside
+    inside = file.parts
+    if "src" in inside:
+        # Without the name of the package, which is the only folder of its `src`.
+        at = inside.index("src")
+        inside = inside[:at] + inside[at + 2 :]
+    inside = inside[1:] if inside[0] == "tools" else inside
     return Path("tests", "unit", *inside[:-1], f"test_{file.stem}.py")
 
 

@@ -111,7 +111,7 @@ def test_a_release_folder_is_verified_and_its_plan_is_audited(here, capsys):
         (["people.csv"], "people.csv"),
         (["folder"], "the release at"),
         (["census.toml", "--draws", "10"], "an audit needs at least 1,000 draws, not 10"),
-        (["census.toml", "--confidence", "1"], "the confidence of an audit lies between"),
+        (["census.toml", "--confidence", "1"], "the confidence of an audit must lie between"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_with_exit_code_2(here, capsys, arguments, expected):

@@ -14,7 +14,7 @@ import tabulary as tb
 from tabulary.infer import IndependentNoise, goodness_of_fit, independence
 from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.chi_squared import upper_tail
-from tabulary.infer.hypothesis import Hypothesis
+from tabulary.infer.hypothesis import LogLinearHypothesis
 from tabulary.infer.independence import naive_test, two_way_design
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, Truncated
 from tests.entropy import SeededEntropy
@@ -33,7 +33,7 @@ def independent_means(generator, shape, eta):
 
 def hypothesis_of(law, shape):
     noise = IndependentNoise(law, np.ones(shape, dtype=np.int64))
-    return Hypothesis((noise,), two_way_design(shape), np.ones(int(np.prod(shape)), dtype=np.bool_))
+    return LogLinearHypothesis((noise,), two_way_design(shape), np.ones(int(np.prod(shape)), dtype=np.bool_))
 
 
 def rejections(law, shape, means_of, seed, tables=TABLES):

@@ -24,7 +24,7 @@ from tabulary.cli.verdict import (
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable, listed
-from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis
+from tabulary.infer.hypothesis import ASYMPTOTIC, LogLinearHypothesis
 from tabulary.infer.independence import EXACT, NEGATIVE
 from tabulary.planning import show_width
 from tabulary.release import Release, ReleasedTable
@@ -255,7 +255,7 @@ def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) 
     else:
         # The test also uses the covariance of the cells, which a linear mechanism makes.
         possible = ~table.domain.impossible(table.margin)
-        hypothesis = Hypothesis(
+        hypothesis = LogLinearHypothesis(
             (infer.noise_of(table),),
             np.ones((len(shares), 1)),
             possible,

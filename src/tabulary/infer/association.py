@@ -1,4 +1,4 @@
-r"""How strongly two attributes hang together: χ², Cramér's V, odds ratios and rates, with and without the noise.
+r"""How strongly two attributes are associated: χ², Cramér's V, odds ratios and rates, with and without the noise.
 
 Noise scatters counts away from independence, so that χ² of a released table is too large: by what the noise adds to
 it, Σ Var(d_ij)/E_ij with d the difference of a cell from what its margins let expect, E. That is known from the
@@ -337,8 +337,8 @@ def _seen_levels(table: Table) -> Floats:
     _check_two_way(table)
     if np.any(table.counts < 0):
         raise InvalidTable(
-            "χ² needs a table without negative counts. Perturb with minimum=0, or reconstruct a table first; of a "
-            "released table, or with its noise, cramers_v takes them as they are."
+            "χ² needs a table without negative counts. Perturb with minimum=0, or reconstruct a table first. Or give "
+            "the released table, or its noise: then cramers_v accepts negative counts."
         )
     return _without_empty(table.counts.astype(np.float64))
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidArgument, NotCertified
-from tabulary.infer.hypothesis import Hypothesis, NullFit
+from tabulary.infer.hypothesis import LogLinearHypothesis, NullFit
 from tabulary.infer.results import TestResult
 from tabulary.infer.table_noise import IndependentNoise, TableNoise
 from tabulary.noise import Entropy, SystemEntropy
@@ -14,7 +14,7 @@ from tabulary.noise import Entropy, SystemEntropy
 
 def bootstrap_test(
     name: str,
-    hypothesis: Hypothesis,
+    hypothesis: LogLinearHypothesis,
     fit: NullFit,
     *,
     repetitions: int = 999,
@@ -30,7 +30,7 @@ def bootstrap_test(
     """
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
         raise InvalidArgument(
-            f"the repetitions of a bootstrap are a positive whole number, not {repetitions!r}."
+            f"the number of repetitions of a bootstrap must be a positive whole number, not {repetitions!r}."
         )
     source = entropy or SystemEntropy()
     reached = 0

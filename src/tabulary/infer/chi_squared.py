@@ -23,7 +23,7 @@ def upper_tail(statistic: float, degrees_of_freedom: float) -> float:
     (0.05, 1.0)
     """
     if not (degrees_of_freedom >= 0 and math.isfinite(degrees_of_freedom)) or math.isnan(statistic):
-        raise InvalidTable("a χ² law has a finite number of degrees of freedom, none or more.")
+        raise InvalidTable("a χ² law has a finite number of degrees of freedom, zero or more.")
     if statistic <= _TINY:
         return 1.0
     if degrees_of_freedom == 0 or statistic == math.inf:

@@ -11,7 +11,7 @@ from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail
-from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, Hypothesis
+from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, LogLinearHypothesis
 from tabulary.infer.multinomial import ManyCounts
 from tabulary.infer.reference import cell_moments, matched_tail
 from tabulary.infer.results import TestResult
@@ -59,16 +59,16 @@ def goodness_of_fit(
             f"the methods of a goodness of fit are 'exact' and 'chi-squared', not {method!r}."
         )
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
-        raise InvalidTable(f"the total of the counts is a positive whole number, not {n!r}.")
+        raise InvalidTable(f"the total of the counts must be a positive whole number, not {n!r}.")
     observed = whole_counts(x)
     if observed.ndim == 0:
         if n is None:
             raise InvalidTable(
-                "one count tests no share without its total. Give n, or the counts of all cells."
+                "a share can be tested with one count only if the total is known. Give n, or the counts of all cells."
             )
         return _one(int(observed), int(n), _share(p0), noise, method)
     if method == "exact":
-        raise InvalidArgument("an exact p-value is there for one count alone. Leave the method out.")
+        raise InvalidArgument("an exact p-value exists only for a single count. Leave the method out.")
     shares = _shares(p0, observed.size)
     flat = observed.reshape(-1)
     known = _noise(noise, flat.shape)
@@ -84,9 +84,7 @@ def _one(x: int, n: int, p0: float, noise: GivenNoise | None, method: FitMethod)
     statistic = count.statistic(x, p0)
     exact = count.tail(x, p0) if method != "chi-squared" else None
     if exact is None and method == "exact":
-        raise InvalidArgument(
-            "this perturbation releases more values than can be listed. Leave the method out."
-        )
+        raise InvalidArgument("this perturbation can release too many values to list. Leave the method out.")
     p_value = upper_tail(statistic, 1) if exact is None else exact
     assumed = (BINOMIAL, ASYMPTOTIC if exact is None else SUMMED)
     return TestResult(NAME, statistic, 1, p_value, "chi-squared" if exact is None else "exact", assumed)
@@ -108,7 +106,7 @@ def _unknown_total(
     counts: Integers, shares: Floats, noise: IndependentNoise, method: FitMethod
 ) -> TestResult:
     everything = np.ones(counts.size, dtype=np.bool_)
-    hypothesis = Hypothesis((noise,), np.ones((counts.size, 1)), everything, np.log(shares))
+    hypothesis = LogLinearHypothesis((noise,), np.ones((counts.size, 1)), everything, np.log(shares))
     fit = hypothesis.fitted(counts)
     if method == "auto":
         return hypothesis.test(NAME, fit)
@@ -121,18 +119,18 @@ def _unknown_total(
 def _share(value: object) -> float:
     share = exact_fraction(value, name="the share p0", error=InvalidTable)
     if not 0 < share < 1:
-        raise InvalidTable(f"a share to be tested lies strictly between 0 and 1, not at {value!r}.")
+        raise InvalidTable(f"a share to be tested must lie strictly between 0 and 1, not at {value!r}.")
     return float(share)
 
 
 def _shares(values: object, cells: int) -> Floats:
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) != cells:
-        raise InvalidTable(f"the shares p0 are a list of {cells:,} numbers, one for each released count.")
+        raise InvalidTable(f"the shares p0 must be a list of {cells:,} numbers, one for each released count.")
     if cells < 2:
-        raise InvalidTable("shares of a total need at least two cells. For one count give x as a number.")
+        raise InvalidTable("a list of shares needs at least two cells. For one count give x as a number.")
     exact = [exact_fraction(v, name="a share of p0", error=InvalidTable) for v in np.asarray(values).tolist()]
     if min(exact) <= 0:
-        raise InvalidTable("every share to be tested is positive. Leave out cells that cannot hold anybody.")
+        raise InvalidTable("every share to be tested must be positive. Leave out structural zeros.")
     if abs(float(sum(exact)) - 1) > 1e-9:
         raise InvalidTable(f"the shares p0 add up to {float(sum(exact)):.10g}, not to 1.")
     return np.array([float(share / sum(exact)) for share in exact])
@@ -143,11 +141,11 @@ def _noise(noise: GivenNoise | None, shape: tuple[int, ...]) -> IndependentNoise
     if noise is None:
         return IndependentNoise.none(shape)
     if isinstance(noise, CorrelatedNoise):
-        raise InvalidNoise("A goodness of fit needs noise that was drawn for every count by itself.")
+        raise InvalidNoise("a test of goodness of fit needs noise that was drawn for every count separately.")
     if not isinstance(noise, IndependentNoise):
         return IndependentNoise(law_given(noise), np.ones(shape, dtype=np.int64))
     if noise.terms.size != int(np.prod(shape)):
         raise InvalidNoise(
-            f"The noise describes {noise.terms.size:,} counts, and {int(np.prod(shape)):,} are given."
+            f"the noise describes {noise.terms.size:,} counts, but {int(np.prod(shape)):,} counts are given."
         )
     return IndependentNoise(noise.law, noise.terms.reshape(shape), noise.minimum)

@@ -6,8 +6,8 @@ from tabulary.core.progress import Progress
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable
 from tabulary.infer.bootstrap import bootstrap_test
-from tabulary.infer.hypothesis import Hypothesis
-from tabulary.infer.independence import Method, check_method, naive_test, two_way_design
+from tabulary.infer.hypothesis import LogLinearHypothesis
+from tabulary.infer.independence import AssociationMethod, check_method, naive_test, two_way_design
 from tabulary.infer.results import TestResult
 from tabulary.infer.table_noise import GivenNoise, noise_of
 from tabulary.noise import Entropy
@@ -19,7 +19,7 @@ NAME = "homogeneity"
 def homogeneity(
     one: Table | ReleasedTable,
     two: Table | ReleasedTable,
-    method: Method = "noise-aware",
+    method: AssociationMethod = "noise-aware",
     *,
     noise: GivenNoise | None = None,
     other_noise: GivenNoise | None = None,
@@ -57,7 +57,7 @@ def homogeneity(
     if method == "naive":
         return naive_test(NAME, counts.astype(np.float64), both)
     noises = (noise_of(one, noise), noise_of(two, other_noise))
-    hypothesis = Hypothesis(noises, two_way_design(counts.shape), both.reshape(-1))
+    hypothesis = LogLinearHypothesis(noises, two_way_design(counts.shape), both.reshape(-1))
     fit = hypothesis.fitted(counts)
     if method == "noise-aware":
         return hypothesis.test(NAME, fit)

@@ -17,13 +17,13 @@ from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument, InvalidTable, NotCertified
 from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.chi_squared import upper_tail
-from tabulary.infer.hypothesis import ASYMPTOTIC, Hypothesis
+from tabulary.infer.hypothesis import ASYMPTOTIC, LogLinearHypothesis
 from tabulary.infer.results import TestResult
 from tabulary.infer.table_noise import GivenNoise, noise_of
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 
-Method = Literal["noise-aware", "naive", "bootstrap"]
+AssociationMethod = Literal["noise-aware", "naive", "bootstrap"]
 Statistic = Literal["g2", "x2"]
 Mask = NDArray[np.bool_]
 
@@ -38,7 +38,7 @@ _SWEEPS = 100_000
 
 def independence(
     table: Table | ReleasedTable,
-    method: Method = "noise-aware",
+    method: AssociationMethod = "noise-aware",
     *,
     noise: GivenNoise | None = None,
     statistic: Statistic = "g2",
@@ -72,7 +72,7 @@ def independence(
     check_method(method)
     if statistic not in get_args(Statistic) or (statistic == "x2" and method != "naive"):
         raise InvalidArgument(
-            "the statistic is 'g2', or 'x2' with method='naive'; a test that knows the noise has one only."
+            "the statistic must be 'g2', or 'x2' with method='naive': a noise-aware test has one statistic."
         )
     plain = table.table if isinstance(table, ReleasedTable) else table
     if len(plain.shape) != 2:
@@ -83,7 +83,9 @@ def independence(
     possible = ~plain.domain.impossible(plain.domain.attributes)
     if method == "naive":
         return naive_test(NAME, plain.counts.astype(np.float64), possible, statistic)
-    hypothesis = Hypothesis((noise_of(table, noise),), two_way_design(plain.shape), possible.reshape(-1))
+    hypothesis = LogLinearHypothesis(
+        (noise_of(table, noise),), two_way_design(plain.shape), possible.reshape(-1)
+    )
     fit = hypothesis.fitted(plain.counts)
     if method == "noise-aware":
         return hypothesis.test(NAME, fit)
@@ -92,14 +94,14 @@ def independence(
 
 def check_method(method: object) -> None:
     """Raise InvalidArgument unless this is a method of a test."""
-    if method not in get_args(Method):
+    if method not in get_args(AssociationMethod):
         raise InvalidArgument(
-            f"the methods of a test are {', '.join(map(repr, get_args(Method)))}, not {method!r}."
+            f"the methods of a test are {', '.join(map(repr, get_args(AssociationMethod)))}, not {method!r}."
         )
 
 
 def two_way_design(shape: tuple[int, ...]) -> Floats:
-    """Return the rows of log μ_ij = α_i + β_j, one a cell: where each level of each attribute is.
+    """Return the rows of log μ_ij = α_i + β_j, one row per cell, with ones for its levels.
 
     >>> two_way_design((1, 2)).tolist()
     [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
@@ -141,7 +143,7 @@ def _expected(seen: Floats, possible: Mask) -> Floats:
         fitted *= _ratio(columns, fitted.sum(axis=0))
         if float(np.abs(fitted.sum(axis=1) - rows).sum()) <= 1e-12 * total:
             return fitted
-    raise NotCertified("Proportional fitting to the margins did not converge. No test was made.")
+    raise NotCertified("proportional fitting to the margins did not converge. No test was made.")
 
 
 def _ratio(wanted: Floats, found: Floats) -> Floats:

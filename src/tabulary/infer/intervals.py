@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
 from tabulary.core.table import Table, frame_of, long_columns, value_name
-from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.infer.poisson import poisson_interval
 from tabulary.infer.ratios import PairLaw, ratio_interval
 from tabulary.infer.sums import MOST_WEIGHTS, SumLaw, shared_noise
 from tabulary.infer.table_noise import GivenNoise
+from tabulary.noise.checks import check_confidence
 from tabulary.planning.accuracy import heavy_quantile
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
@@ -59,7 +60,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         if any(math.isnan(v) for v in (self.estimate, self.lower, self.upper)):
-            raise InvalidTable("no interval can be made of these counts: one of its ends is no number.")
+            raise InvalidTable("no interval exists for these counts: one of its ends is not a number.")
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -74,7 +75,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """A table of intervals, one for each cell; each holds its own truth as often as stated, not all at once."""
+    """A table of intervals, one per cell. The confidence holds for each interval, not for all of them together."""
 
     domain: Domain
     estimates: Floats
@@ -152,7 +153,7 @@ def interval(
     check_interval(confidence, target)
     if minus is not None and per is not None:
         raise InvalidArgument(
-            "an interval is of a difference (minus) or of a ratio (per), not of both at once."
+            "an interval of a difference (minus) and of a ratio (per) cannot be asked for at once. Leave one out."
         )
     plain = table.table if isinstance(table, ReleasedTable) else table
     weights = selected_weights(plain, of)
@@ -177,7 +178,7 @@ def intervals(
 ) -> Intervals:
     """Return the intervals of all cells of a table, or of all cells of one of its margins.
 
-    `per` names some of the attributes of the margin: each cell is then told as a share of its cell of that margin,
+    `per` names some of the attributes of the margin: each cell is then given as a share of its cell of that margin,
     such as the jobs of each sex with `margin=["sex", "job"], per=["sex"]`; `per=[]` makes shares of the whole.
     Attributes keep the order of the table. Each interval is that of `interval`, except that draws with different
     weights are taken as normal with a corrected kurtosis, as `ReleasedTable.interval` does.
@@ -196,7 +197,7 @@ def intervals(
     within = None if per is None else plain.domain.margin(per)
     if within is not None and not set(within) <= set(wanted):
         raise InvalidArgument(
-            "shares are told per attributes of the margin itself. Name them in `margin` too."
+            "shares are computed within levels of attributes of the margin. Name these attributes in `margin` too."
         )
     domain = plain.domain.project(wanted)
     as_released = target == "records" and within is None and wanted == plain.domain.attributes
@@ -265,7 +266,7 @@ class _Sums:
         """Return the interval of a ratio of two sums."""
         top, bottom = top * self.possible, bottom * self.possible
         if not np.any(bottom):
-            raise InvalidTable("a ratio needs something below the line: `per` selects no possible cell.")
+            raise InvalidTable("a ratio needs a denominator, but `per` selects no possible cell.")
         above, below = (float(np.sum(weights * self.counts)) for weights in (top, bottom))
         plain = all(np.all((weights == 0) | (weights == 1)) for weights in (top, bottom))
         part = plain and bool(np.all(top <= bottom))
@@ -298,13 +299,12 @@ class _Sums:
 
 
 def check_interval(confidence: float, target: object) -> None:
-    """Raise unless an interval can be told for this confidence and this target."""
-    if not 0 < confidence < 1:
-        raise InvalidNoise(f"A confidence must lie strictly between 0 and 1, not {confidence!r}.")
+    """Raise unless an interval exists for this confidence and this target."""
+    check_confidence(confidence)
     if target not in get_args(Target):
         raise InvalidArgument(
-            f"the target of an interval is 'records', what was in these records, or 'population', what they are a "
-            f"sample of; not {target!r}."
+            f"the target of an interval is 'records' (the value in these records) or 'population' (the value in the "
+            f"population that they are a sample of), not {target!r}."
         )
 
 

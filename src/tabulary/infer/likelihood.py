@@ -22,9 +22,10 @@ from tabulary.infer.table_noise import IndependentNoise, whole_counts
 from tabulary.noise.count_likelihood import COLUMN, EXACT
 
 _MOST_STEPS = 400
-# On the boundary what is left to gain may fall only as one over the steps; after so many, so little is nothing.
+# On the boundary the possible gain may fall as slowly as one over the steps: after so many steps, so little counts as
+# none.
 _PATIENCE, _LITTLE = 50, 1e-8
-# What the likelihood may still gain when a fit is done, and the digits that a sum of many logarithms has.
+# The possible gain at which a fit ends, and the relative rounding of a sum of many logarithms.
 _TOLERANCE, _ROUNDING = 1e-11, 1e-14
 # The most that a log-mean may move in one step, the least that a step is shortened to, and the bounds of log-means.
 _LONGEST, _SHORTEST = 5.0, 1e-9
@@ -36,7 +37,7 @@ _NOTHING = 1e-300
 
 
 class NoisyCells:
-    """Released values and the law of what lies behind each: the likelihood of any means, cell by cell.
+    """Released values with the law of their noise: the likelihood of the means of all cells.
 
     `noise` is None where the values are exact. Cells keep the shape of the table.
 
@@ -54,10 +55,12 @@ class NoisyCells:
         values = whole_counts(observed)
         terms = np.zeros(values.shape, dtype=np.int64) if noise is None else noise.terms
         if terms.shape != values.shape:
-            raise InvalidNoise(f"The noise describes {terms.shape} cells, and {values.shape} were released.")
+            raise InvalidNoise(
+                f"the noise describes {terms.shape} cells, but {values.shape} cells were released."
+            )
         if np.any((terms == 0) & (values < 0)):
             raise InvalidTable(
-                "a count without noise is negative, which no count of people is. Say what noise was added."
+                "a count without noise is negative. Counts of people are not negative: state the noise that was added."
             )
         self.shape = values.shape
         self.observed = values
@@ -73,7 +76,7 @@ class NoisyCells:
         self._saturated: tuple[Floats, Floats] | None = None
 
     def evaluate(self, log_means: ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Return log f, E[a | x] and Var(a | x) of every cell; a log-mean of -inf is a cell where nobody can be."""
+        """Return log f, E[a | x] and Var(a | x) of every cell; a log-mean of -inf is a structural zero."""
         from tabulary.infer import kernels
 
         with np.errstate(over="ignore", under="ignore"):
@@ -97,7 +100,7 @@ class NoisyCells:
         return float(self.evaluate(log_means)[0].sum())
 
     def saturated(self) -> tuple[Floats, Floats]:
-        """Return the mean that makes each cell by itself the likeliest, perhaps 0, and log f there."""
+        """Return the mean that maximises the likelihood of each cell separately, possibly 0, and log f there."""
         from tabulary.infer import kernels
 
         if self._saturated is None:
@@ -172,8 +175,8 @@ class NoisyCells:
             table = law.table[cut:]
             if not np.isfinite(table).any():
                 raise InvalidTable(
-                    "a released value lies farther below zero than the stated noise reaches, or below the stated "
-                    "minimum: no count lies behind it. The noise is not that of this table."
+                    "a released value is lower than the stated noise or the stated minimum allows, whatever the count. "
+                    "The stated noise is not the noise of this table."
                 )
             self._places[here] = starts[id(law)] + cut, table.size, first + cut
             self._several[here] = law.kind == COLUMN and _peaks(table) > 1
@@ -203,7 +206,7 @@ class LogLinearFit:
 def fit_log_linear(
     cells: NoisyCells, design: ArrayLike, *, offset: ArrayLike | None = None, start: ArrayLike | None = None
 ) -> LogLinearFit:
-    r"""Return the maximum of the likelihood over log μ = offset + design · θ; one row of `design` a cell, in order.
+    r"""Return the maximum of the likelihood over log μ = offset + design · θ; one row of `design` per cell, in order.
 
     Newton's method with the gradient D'(E[a | x] - μ) and the observed information D' diag(μ - Var(a | x)) D. Where
     noise exceeds counts the likelihood is not concave: along axes of the wrong curvature the step takes its absolute
@@ -221,7 +224,7 @@ def fit_log_linear(
     """
     matrix = np.asarray(design, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != cells.observed.size:
-        raise InvalidTable(f"a design has a row for each of the {cells.observed.size:,} cells.")
+        raise InvalidTable(f"a design must have one row for each of the {cells.observed.size:,} cells.")
     fixed = np.zeros(len(matrix)) if offset is None else np.asarray(offset, dtype=np.float64).reshape(-1)
     model = _Model(cells, matrix, fixed)
     first = np.log(np.maximum(cells.observed.reshape(-1), 0.5)) if start is None else np.asarray(start)
@@ -267,15 +270,15 @@ class _Model:
             theta, log_means = tried, tried_means
             value, gradient, information, means = found
         raise NotCertified(
-            "The likelihood of the released counts under this model was not brought to its maximum. No test was "
-            "made. Test a coarser table, or use the naive method and distrust it."
+            "the maximum of the likelihood of the released counts under this model was not found. No test was made. "
+            "Test a coarser table, or use the naive method and distrust it."
         )
 
     def _log_means(self, theta: Floats) -> Floats:
         return np.clip(self.offset + self.design @ theta, _LOWEST, _HIGHEST)
 
     def _at(self, log_means: Floats) -> tuple[float, Floats, Floats, Floats]:
-        """Return the likelihood, its gradient, and what each cell tells: as it was released, and were it exact."""
+        """Return the likelihood, its gradient, the information of each cell, and its information if it were exact."""
         logarithms, expected, variances = self.cells.evaluate(log_means.reshape(self.cells.shape))
         means = np.exp(log_means)
         gradient = self.design.T @ (expected.reshape(-1) - means)

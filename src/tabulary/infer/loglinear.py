@@ -23,7 +23,7 @@ from tabulary.infer.table_noise import GivenNoise, noise_of
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 
-Method = Literal["auto", "naive", "noise-aware", "bootstrap"]
+LogLinearMethod = Literal["auto", "naive", "noise-aware", "bootstrap"]
 
 FACE = "zero counts leave cells without an estimate: the fit is zero there, and the others give the degrees of freedom"
 NOBODY = "the table is empty, so nothing can be tested"
@@ -33,7 +33,7 @@ def loglinear(
     table: Table | ReleasedTable,
     model: str | Workload | Iterable[Iterable[str]] | LogLinearModel,
     *,
-    method: Method = "auto",
+    method: LogLinearMethod = "auto",
     noise: GivenNoise | None = None,
     repetitions: int = 999,
     entropy: Entropy | None = None,
@@ -58,9 +58,10 @@ def loglinear(
     the statistic is taken as χ², which is right for large counts
     """
     checked = LogLinearModel.parse(model, table.domain)
-    if method not in get_args(Method):
+    if method not in get_args(LogLinearMethod):
         raise InvalidArgument(
-            f"the methods of a fit are {', '.join(map(repr, get_args(Method)))}, not {method!r}. Nothing was fitted."
+            f"the methods of a fit are {', '.join(map(repr, get_args(LogLinearMethod)))}, not {method!r}. "
+            "Nothing was fitted."
         )
     counts = table if isinstance(table, Table) else table.table
     if method == "naive" or (method == "auto" and noise is None and isinstance(table, Table)):

@@ -51,8 +51,8 @@ class ManyCounts:
         value, expected, variances = self.log_likelihood(shares)
         if value == -math.inf:
             raise InvalidTable(
-                "no counts that add up to n lie behind these released ones: one of the counts, the total and the noise "
-                "does not belong to the others."
+                "no counts with the total n can give these released counts with the stated noise. Check the counts, "
+                "the total and the noise: one of them does not fit the others."
             )
         for _ in range(_STEPS):
             gradient = expected - self.n * shares
@@ -74,7 +74,7 @@ class ManyCounts:
             shares = tried
             value, expected, variances = found
         raise NotCertified(
-            "The likelihood of the released counts was not brought to its maximum. No test was made."
+            "the maximum of the likelihood of the released counts was not found. No test was made."
         )
 
     def log_likelihood(self, shares: Floats) -> tuple[float, Floats, Floats]:

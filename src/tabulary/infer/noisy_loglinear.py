@@ -17,18 +17,18 @@ from tabulary.core.table import Table
 from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.boundary import degrees_of_freedom
 from tabulary.infer.fitted_model import FittedModel
-from tabulary.infer.hypothesis import Hypothesis, NullFit
+from tabulary.infer.hypothesis import LogLinearHypothesis, NullFit
 from tabulary.infer.likelihood import NoisyCells
 from tabulary.infer.models import LogLinearModel
 from tabulary.infer.table_noise import CorrelatedNoise, CountLaw, IndependentNoise, TableNoise
 from tabulary.noise import Entropy
 
 
-def hypothesis_of(model: LogLinearModel, noise: TableNoise) -> Hypothesis:
+def hypothesis_of(model: LogLinearModel, noise: TableNoise) -> LogLinearHypothesis:
     """Return the model as a hypothesis about a table released with this noise."""
     domain = model.domain
     possible = ~domain.impossible(domain.attributes)
-    return Hypothesis((noise,), model.design(np.arange(domain.size)), possible.reshape(-1))
+    return LogLinearHypothesis((noise,), model.design(np.arange(domain.size)), possible.reshape(-1))
 
 
 def noise_aware(table: Table, noise: TableNoise, model: LogLinearModel) -> FittedModel:
@@ -64,7 +64,7 @@ def _result(
     table: Table,
     noise: TableNoise,
     model: LogLinearModel,
-    hypothesis: Hypothesis,
+    hypothesis: LogLinearHypothesis,
     fit: NullFit,
     *,
     p_value: float | None = None,

@@ -34,7 +34,7 @@ class TestResult:
                 f"no test of {self.hypothesis} can be made of these counts: its statistic has no finite value."
             )
         if self.degrees_of_freedom < 0:
-            raise InvalidTable(f"a test of {self.hypothesis} with negative degrees of freedom cannot be.")
+            raise InvalidTable(f"a test of {self.hypothesis} must not have negative degrees of freedom.")
 
     def rejects(self, level: float = 0.05) -> bool:
         """Return whether the hypothesis is rejected at this level.

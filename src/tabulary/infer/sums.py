@@ -1,4 +1,4 @@
-"""The law of the error of a weighted sum of released cells, from the draws that it is made of."""
+"""The law of the error of a weighted sum of released cells, from the independent draws in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class GivenCovariance:
 
 
 def shared_noise(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> CellCovariance:
-    """Return how the errors of the cells of a released table hang together, or raise InvalidNoise.
+    """Return the covariance of the errors of the cells of a released table, or raise InvalidNoise.
 
     >>> from tabulary import Domain
     >>> from tabulary.noise import DiscreteLaplace
@@ -59,8 +59,8 @@ def shared_noise(table: Table | ReleasedTable, noise: GivenNoise | None = None) 
         return CellCovariance(GivenCovariance(known))
     if not isinstance(known.law, IntegerNoise) or known.minimum is not None:
         raise InvalidNoise(
-            "The errors of sums are known for noise that is symmetric and the same for every count, with negative "
-            "values kept. This perturbation is not of that kind; each of its cells has an interval by itself."
+            "the errors of sums are known only for symmetric noise that is the same for every count, if negative "
+            "values are kept. This perturbation is of another kind. Ask for the intervals of its single cells."
         )
     return CellCovariance(CountNoise(known.law, known.terms))
 
@@ -101,7 +101,7 @@ class SumLaw:
 
     @cached_property
     def single(self) -> tuple[IntegerNoise, Floats] | None:
-        """The one noise that all draws have and the sizes of their weights, if it is one and there are not many."""
+        """The law of all draws and the sizes of their weights; None if there are several laws or too many draws."""
         noises = {d.noise for d in self.draws if np.any(d.weights)}
         if len(noises) != 1:
             return None

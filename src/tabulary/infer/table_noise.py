@@ -1,4 +1,4 @@
-"""What is known of the noise of a table: read from the table itself, or given with it."""
+"""The noise of a table: stated by the released table, or given with a plain table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tabulary.release import ReleasedTable
 
 
 class CountRow(Protocol):
-    """The published values of one original count, `lowest` and on, with their probabilities."""
+    """The published values of one original count, from `lowest` upwards, with their probabilities."""
 
     @property
     def lowest(self) -> int:
@@ -33,7 +33,7 @@ class CountRow(Protocol):
 
 @runtime_checkable
 class CountLaw(Protocol):
-    """A law of what is published that may depend on the original count; see `tabulary.perturb`.
+    """The law of the published value of a count, which may depend on the count; see `tabulary.perturb`.
 
     From the count `settled` on all rows are one row moved along; None if there is none. `bound` is the largest
     change, None for a law without one.
@@ -46,7 +46,7 @@ class CountLaw(Protocol):
 
     @property
     def settled(self) -> int | None:
-        """The count from which on all rows are alike."""
+        """The count from which all rows are the same row, moved; None if there is none."""
         ...
 
     def row(self, original: int) -> CountRow:
@@ -59,12 +59,12 @@ class CountLaw(Protocol):
 
 
 TableLaw = AddedNoise | CountLaw
-"""What the cells of a table got: a noise that is added to every count, or a law that depends on the count."""
+"""A noise that is added to every count, or a law that depends on the count."""
 
 
 @dataclass(frozen=True, eq=False)
 class IndependentNoise:
-    """Noise that is drawn for every cell by itself: one law, and how many draws of it are added up in each cell.
+    """Noise that is drawn for every cell separately: one law, and the number of its draws in each cell.
 
     A cell with no draw is exact: a structural zero, or a count that was never protected. `minimum` is the value
     that smaller ones were published as; None where negative values were kept.
@@ -82,11 +82,11 @@ class IndependentNoise:
     def __post_init__(self) -> None:
         terms = np.array(self.terms, dtype=np.int64)
         if np.any(terms < 0):
-            raise InvalidNoise("The number of draws in a cell cannot be negative.")
+            raise InvalidNoise("the number of draws in a cell must not be negative.")
         if isinstance(self.law, CountLaw) and np.any(terms > 1):
-            raise InvalidNoise("A perturbation that depends on the count is drawn once for each cell.")
+            raise InvalidNoise("a perturbation that depends on the count must be drawn once for each cell.")
         if self.minimum is not None and np.any(terms > 1):
-            raise InvalidNoise("A minimum is taken of one perturbed count, not of a sum of several.")
+            raise InvalidNoise("a minimum applies to one perturbed count, not to a sum of several draws.")
         terms.flags.writeable = False
         object.__setattr__(self, "terms", terms)
 
@@ -102,7 +102,7 @@ class IndependentNoise:
 
     @property
     def standard_deviations(self) -> Floats:
-        """The standard deviation of what was added to each cell, while negative values are kept.
+        """The standard deviation of the noise in each cell, if negative values are kept.
 
         Of a law that depends on the count, that of large counts; of one that never settles there is none.
         """
@@ -113,7 +113,7 @@ class IndependentNoise:
             return self.law.variance
         if self.law.settled is None:
             raise InvalidNoise(
-                "The spread of this perturbation grows with the count, so no one number describes it."
+                "the spread of this perturbation grows with the count: it has no single standard deviation."
             )
         row = self.law.row(self.law.settled)
         values = row.lowest + np.arange(row.probabilities.size, dtype=np.float64)
@@ -163,10 +163,11 @@ class CorrelatedNoise:
         cells = int(np.prod(self.shape))
         if covariance.shape != (cells, cells) or not np.isfinite(covariance).all():
             raise InvalidNoise(
-                f"The covariance of the noise of {cells:,} cells is a table of {cells:,} × {cells:,} numbers."
+                f"the covariance of the noise of {cells:,} cells must be a table of {cells:,} × {cells:,} finite "
+                "numbers."
             )
         if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=1e-9) or np.any(np.diag(covariance) < 0):
-            raise InvalidNoise("A covariance is symmetric, and no variance in it is negative.")
+            raise InvalidNoise("a covariance must be symmetric, and its variances must not be negative.")
         covariance.flags.writeable = False
         object.__setattr__(self, "covariance", covariance)
 
@@ -201,24 +202,24 @@ def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> T
     if isinstance(table, ReleasedTable):
         if noise is not None:
             raise InvalidNoise(
-                "A released table states its own noise. Leave `noise` out, or give its .table."
+                "a released table states its own noise. Leave `noise` out, or give the .table of the release."
             )
         return _stated(table)
     if noise is None:
         raise InvalidNoise(
-            "A table alone says nothing of its noise. Give the released table, which states it, or the law: "
+            "a table does not state its noise. Give the released table, which states it, or the law: "
             "noise=tabulary.noise.DiscreteLaplace(10). Exact counts need no correction: method='naive'."
         )
     if isinstance(noise, IndependentNoise | CorrelatedNoise):
         if noise.shape != table.shape:
-            raise InvalidNoise(f"The noise describes {noise.shape} cells, the table has {table.shape}.")
+            raise InvalidNoise(f"the noise describes {noise.shape} cells, but the table has {table.shape}.")
         return noise
     possible = ~table.domain.impossible(table.domain.attributes)
     return IndependentNoise(law_given(noise), possible.astype(np.int64))
 
 
 def law_given(noise: TableLaw | Mapping[str, object]) -> TableLaw:
-    """Return the law that is given as itself, as a perturbation that adds it to every count, or as a description.
+    """Return the law that is given: a law, a perturbation that adds a law to every count, or a description.
 
     >>> law_given({"family": "discrete-gaussian", "variance_parameter": "9"})
     DiscreteGaussian(variance_parameter=Fraction(9, 1))
@@ -249,23 +250,23 @@ def _stated(table: ReleasedTable) -> TableNoise:
         return IndependentNoise(_plain(law), errors.possible.astype(np.int64), errors.minimum)
     if isinstance(errors, SimulatedErrors):
         raise InvalidNoise(
-            "This table was made non-negative, rounded or shrunk after the noise was added, and the law of what "
-            "that leaves is not known in a form a test can use. Ask its publisher for a release with "
+            "this table was made non-negative, rounded or shrunk after the noise was added. The law of its errors is "
+            "not known in a form that a test can use. Ask its publisher for a release with "
             "reconstruct = 'none', which costs as much as this one did, or use method='naive' and distrust it."
         )
     covariance = getattr(errors, "covariance", None)
     if covariance is None:
         raise InvalidNoise(
-            "The release does not tell how the noise of one cell of this table hangs together with that of others. Use "
+            "the release does not state the covariance of the noise of this table. Use "
             "method='naive' and distrust it, or ask for a release with the mechanism 'cells' or 'margins'."
         )
     return CorrelatedNoise(covariance.dense(), table.shape, covariance)
 
 
 def _plain(law: Any) -> TableLaw:
-    """Return the noise of a perturbation that adds the same to every count, and any other law as it is."""
+    """Return the noise of a perturbation that adds the same noise to every count; return any other law unchanged."""
     noise = getattr(law, "noise", None)
     found = law if noise is None else noise
     if not isinstance(found, AddedNoise | CountLaw):
-        raise InvalidNoise(f"A noise is a law on the integers, not {type(law).__name__}.")
+        raise InvalidNoise(f"a noise must be a law on the integers, not {type(law).__name__}.")
     return found

@@ -44,14 +44,14 @@ def _short(number: Fraction) -> str:
     try:
         return f"{float(number):.6g}"
     except OverflowError:
-        return "a number beyond all bounds"
+        return "a number far outside"
 
 
 def sample_in_pieces(draw: Callable[[int], Integers], size: int | tuple[int, ...]) -> Integers:
     """Return an array of shape `size`, filled by calls of `draw(count)`."""
     shape = (size,) if isinstance(size, int) else tuple(size)
     if any(isinstance(side, bool) or not isinstance(side, int) or side < 0 for side in shape):
-        raise InvalidNoise(f"The size of a sample must be non-negative whole numbers, not {size!r}.")
+        raise InvalidNoise(f"the size of a sample must be non-negative whole numbers, not {size!r}.")
     drawn = np.empty(prod(shape), dtype=np.int64)
     for start in range(0, drawn.size, _PIECE):
         piece = drawn[start : start + _PIECE]
@@ -68,7 +68,7 @@ def as_integers(k: ArrayLike) -> Floats:
     values = np.asarray(k)
     if not np.issubdtype(values.dtype, np.integer):
         raise InvalidNoise(
-            f"The noise lives on the integers; it has no probability at values of type {values.dtype}."
+            f"the values of a noise are integers. It has no probability at values of type {values.dtype}."
         )
     return values.astype(np.float64)
 
@@ -84,9 +84,14 @@ def folded(t: ArrayLike) -> Floats:
     return np.minimum(np.abs(angles - turn * np.round(angles / turn)), np.pi)
 
 
-def check_half_width(confidence: float, terms: int) -> None:
-    """Raise InvalidNoise unless a half-width can be told for `confidence` and `terms`."""
+def check_confidence(confidence: float) -> None:
+    """Raise InvalidNoise unless this is a probability strictly between 0 and 1."""
     if not 0 < confidence < 1:
-        raise InvalidNoise(f"A confidence must lie strictly between 0 and 1, not {confidence!r}.")
+        raise InvalidNoise(f"a confidence must lie strictly between 0 and 1, not {confidence!r}.")
+
+
+def check_half_width(confidence: float, terms: int) -> None:
+    """Raise InvalidNoise unless a sum of `terms` draws has a half-width at this confidence."""
+    check_confidence(confidence)
     if isinstance(terms, bool) or not isinstance(terms, int) or terms < 1:
-        raise InvalidNoise(f"The number of terms of a sum must be a positive whole number, not {terms!r}.")
+        raise InvalidNoise(f"the number of terms of a sum must be a positive whole number, not {terms!r}.")

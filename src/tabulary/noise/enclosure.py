@@ -97,6 +97,6 @@ def certain_floors(enclose: Callable[[int], Sequence[Enclosure]], bits: int) -> 
         if all(upper >> guard == floor for (_, upper), floor in zip(enclosures, floors, strict=True)):
             return floors
     raise ArithmeticError(
-        f"A probability could not be distinguished from a multiple of 2**-{bits} with {GUARDS[-1]} guard bits. "
+        f"a probability could not be distinguished from a multiple of 2**-{bits} with {GUARDS[-1]} guard bits. "
         "Nothing was drawn."
     )

@@ -25,7 +25,7 @@ from tabulary.noise.count_likelihood import COLUMN, CountLikelihood
 from tabulary.noise.entropy import Entropy
 from tabulary.noise.inversion import Inversion
 from tabulary.noise.slots import Slots
-from tabulary.noise.sums import LARGEST_CONFIDENCE, NEGLIGIBLE, smallest
+from tabulary.noise.sums import NEGLIGIBLE, check_sum_confidence, smallest
 
 # A law with more values than this is not listed value by value.
 _MOST_VALUES = 1 << 18
@@ -227,11 +227,7 @@ class IntegerNoise(AddedNoise):
         reach = single * terms
         within = _probabilities(self)
         if terms > 1:
-            if confidence > LARGEST_CONFIDENCE:
-                raise InvalidNoise(
-                    f"the half-width of a sum is known up to a confidence of 1 - 1e-10, not {confidence!r}. "
-                    "Ask for less, or bound each term by itself."
-                )
+            check_sum_confidence(confidence)
             hoeffding = math.ceil(single * math.sqrt(2 * terms * math.log(2 / NEGLIGIBLE)))
             reach = max(single, min(reach, hoeffding))
             circle = np.zeros(2 * reach + 1)

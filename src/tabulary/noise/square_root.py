@@ -65,14 +65,14 @@ class SquareRootLaplace:
         rate = exact_fraction(self.rate, name="rate", error=InvalidNoise)
         if not Fraction(1, 1 << _RATE_BITS) <= rate <= 1 << _RATE_BITS:
             raise InvalidNoise(
-                f"The rate of a square-root Laplace law must lie between 2**-{_RATE_BITS} and 2**{_RATE_BITS}, "
-                "and the one that was asked for does not. Nothing was drawn. It is half of ε: spend another budget."
+                f"the rate of a square-root Laplace law must lie between 2**-{_RATE_BITS} and 2**{_RATE_BITS}, "
+                "and the given one does not. Nothing was drawn. The rate is half of ε: spend another budget."
             )
         if not _is_count(self.centre):
             # The centre is confidential: the message must not repeat it.
             raise InvalidNoise(
-                f"The centre of a square-root Laplace law must be a count: a whole number from 0 to "
-                f"2**{_CENTRE_BITS}. The one that was given is not. Nothing was drawn. Round it or count in "
+                f"the centre of a square-root Laplace law must be a count: a whole number from 0 to "
+                f"2**{_CENTRE_BITS}. The given one is not. Nothing was drawn. Round it or count in "
                 "other units."
             )
         object.__setattr__(self, "rate", rate)

@@ -32,11 +32,7 @@ def half_width_of_sum(
     Gaussian, at any scale, so that no normal approximation is ever needed. Probabilities come out to about
     1e-13; a confidence above 1 - 1e-10 is refused for sums.
     """
-    if confidence > LARGEST_CONFIDENCE:
-        raise InvalidNoise(
-            f"The half-width of a sum is known up to a confidence of 1 - 1e-10, not {confidence!r}. "
-            "Ask for less, or bound each term by itself."
-        )
+    check_sum_confidence(confidence)
     circle = 2 * reach + 1
     frequencies = _count_frequencies(log_characteristic, terms, circle)
     angles = 2 * np.pi / circle * np.arange(1, frequencies + 1, dtype=np.float64)
@@ -46,6 +42,15 @@ def half_width_of_sum(
         return (2 * h + 1 + 2 * float(np.sum(weights * np.sin((h + 0.5) * angles)))) / circle
 
     return smallest(lambda h: h >= reach or probability_within(h) >= confidence, upper=reach)
+
+
+def check_sum_confidence(confidence: float) -> None:
+    """Raise InvalidNoise if a confidence is too close to 1 for the half-width of a sum."""
+    if confidence > LARGEST_CONFIDENCE:
+        raise InvalidNoise(
+            f"the half-width of a sum is known up to a confidence of 1 - 1e-10, not {confidence!r}. Ask for a smaller "
+            "confidence, or bound each term by itself."
+        )
 
 
 def smallest(holds: Callable[[int], bool], *, upper: int) -> int:

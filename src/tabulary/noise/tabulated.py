@@ -36,15 +36,15 @@ class Tabulated(AddedNoise):
     def __post_init__(self) -> None:
         weights = tuple(self.weights)
         if not weights or any(isinstance(w, bool) or not isinstance(w, int) or w < 0 for w in weights):
-            raise InvalidNoise("The weights of a tabulated noise are whole numbers, none of them negative.")
+            raise InvalidNoise("the weights of a tabulated noise must be whole numbers from zero on.")
         if sum(weights) == 0:
-            raise InvalidNoise("The weights of a tabulated noise must not all be zero.")
+            raise InvalidNoise("at least one weight of a tabulated noise must be positive.")
         if isinstance(self.lowest, bool) or not isinstance(self.lowest, int):
             raise InvalidNoise(
-                f"The lowest value of a tabulated noise is a whole number, not {self.lowest!r}."
+                f"the lowest value of a tabulated noise must be a whole number, not {self.lowest!r}."
             )
         if max(abs(self.lowest), abs(self.lowest + len(weights))) > LARGEST_BOUND:
-            raise InvalidNoise(f"A tabulated noise lies within ±{LARGEST_BOUND:,}.")
+            raise InvalidNoise(f"the values of a tabulated noise must lie within ±{LARGEST_BOUND:,}.")
         first, last = (next(i for i, w in enumerate(side) if w) for side in (weights, weights[::-1]))
         # What never occurs at an end is no part of the law, and no boundary of the sampler lies at 0 or 1.
         object.__setattr__(self, "lowest", self.lowest + first)

@@ -92,12 +92,13 @@ def check_bound(bound: object) -> None:
     """Raise InvalidNoise unless noise can be cut at ±`bound`."""
     if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
         raise InvalidNoise(
-            f"The bound of a noise must be a positive whole number, not {bound!r}: with 0 the exact "
+            f"the bound of a noise must be a positive whole number, not {bound!r}: with 0 the exact "
             "counts would be published. Leave it out for noise without a bound."
         )
     if bound > LARGEST_BOUND:
         raise InvalidNoise(
-            f"The bound of a noise may be at most {LARGEST_BOUND:,}. Leave it out: a larger one cuts nothing."
+            f"the bound of a noise may be at most {LARGEST_BOUND:,}. Leave the bound out: a larger "
+            "one would change nothing."
         )
 
 

@@ -11,7 +11,7 @@ from tabulary.core.interruption import checkpoint
 from tabulary.errors import InvalidNoise
 from tabulary.noise.checks import check_half_width
 from tabulary.noise.integer import IntegerNoise
-from tabulary.noise.sums import LARGEST_CONFIDENCE, NEGLIGIBLE, smallest
+from tabulary.noise.sums import NEGLIGIBLE, check_sum_confidence, smallest
 
 # Probabilities are known to this, and the confidence is raised by it.
 _PROBABILITY_ERROR = 1e-11
@@ -57,11 +57,7 @@ def weighted_half_width(noise: IntegerNoise, weights: ArrayLike, confidence: flo
     step = total.step()
     if step is not None and step == total.sizes[0] == total.sizes[-1]:
         return noise.half_width(confidence, total.draws) * step
-    if confidence > LARGEST_CONFIDENCE:
-        raise InvalidNoise(
-            f"The half-width of a sum is known up to a confidence of 1 - 1e-10, not {confidence!r}. "
-            "Ask for less, or bound each term by itself."
-        )
+    check_sum_confidence(confidence)
     if step is not None and total.reach() / step <= _LARGEST_LATTICE:
         return _lattice_half_width(total, step, confidence + _PROBABILITY_ERROR)
     return _blurred_half_width(total, confidence + _PROBABILITY_ERROR)
@@ -79,7 +75,7 @@ class _Total:
     def of(cls, noise: IntegerNoise, weights: ArrayLike) -> "_Total":
         sizes = np.abs(np.asarray(weights, dtype=np.float64)).ravel()
         if not np.isfinite(sizes).all():
-            raise InvalidNoise("The weights of a sum must be finite numbers, and at least one is not.")
+            raise InvalidNoise("the weights of a sum must be finite numbers, and at least one is not.")
         return cls(noise, *np.unique(sizes[sizes > 0], return_counts=True))
 
     @property

@@ -13,8 +13,8 @@ from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
 from tabulary.core.table import frame_of
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidNoise
 from tabulary.noise import IntegerNoise
+from tabulary.noise.checks import check_confidence
 from tabulary.planning.covariance import CellCovariance, CountNoise
 
 if TYPE_CHECKING:
@@ -192,8 +192,7 @@ def _half_width(noise: IntegerNoise, confidence: float, terms: int) -> int:
 
 def normal_quantile(confidence: float) -> float:
     """Return z for which a standard normal is within ±z with this probability."""
-    if not 0 < confidence < 1:
-        raise InvalidNoise(f"A confidence must lie strictly between 0 and 1, not {confidence!r}.")
+    check_confidence(confidence)
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 

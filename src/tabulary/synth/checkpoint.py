@@ -69,8 +69,8 @@ class Checkpoint:
             ) from None
         if state.request != request:
             raise UnusableCheckpoint(
-                f"the checkpoint {self.path.name!r} belongs to a run that asked for something else. Nothing was "
-                "measured. Ask for the same, or name another file."
+                f"the checkpoint {self.path.name!r} belongs to a run with another request. Nothing was "
+                "measured. Repeat that request, or name another file."
             )
         return state
 
@@ -91,8 +91,9 @@ class Checkpoint:
         except OSError as problem:
             partial.unlink(missing_ok=True)
             raise ReleaseError(
-                f"the checkpoint {self.path.name!r} could not be written: {problem.strerror}. The state before it is "
-                "as it was; see to the disk and start again, which goes on from there."
+                f"the checkpoint {self.path.name!r} could not be written: {problem.strerror}. The previous "
+                "state is unchanged. Solve the problem of the disk and start again; the run continues from "
+                "there."
             ) from None
 
     @contextmanager
@@ -107,14 +108,15 @@ class Checkpoint:
             lock = self.path.with_name(f".{self.path.name}.lock").open("wb")
         except OSError as problem:
             raise ReleaseError(
-                f"the checkpoint {self.path.name!r} cannot be kept there: {problem.strerror}. Nothing was measured."
+                f"the checkpoint {self.path.name!r} cannot be stored there: {problem.strerror}. Nothing was "
+                "measured."
             ) from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise UnusableCheckpoint(
-                    f"another process is at work on the checkpoint {self.path.name!r}. Nothing was measured. Wait "
-                    "for it, or name another file."
+                    f"another process uses the checkpoint {self.path.name!r}. Nothing was measured. Wait "
+                    "for that process, or name another file."
                 ) from None
             yield

@@ -206,18 +206,18 @@ def test_heavy_noise_is_judged_by_its_own_law_and_not_by_chi_squared():
 @pytest.mark.parametrize(
     ("x", "n", "p0", "reason"),
     [
-        (5, None, 0.5, "one count tests no share without its total"),
-        (5, 0, 0.5, "the total of the counts is a positive whole number"),
-        (5, 10.5, 0.5, "the total of the counts is a positive whole number"),
+        (5, None, 0.5, "only if the total is known"),
+        (5, 0, 0.5, "the total of the counts must be a positive whole number"),
+        (5, 10.5, 0.5, "the total of the counts must be a positive whole number"),
         (5, 10, 0, "strictly between 0 and 1"),
         (5, 10, 1, "strictly between 0 and 1"),
         (5, 10, "a half", "the share p0 must be .* not 'a half'"),
         (5, 10, math.nan, "the share p0 must be .* not nan"),
         (5.5, 10, 0.5, "these counts are not whole numbers"),
-        ([5, 6], 11, 0.5, "the shares p0 are a list of 2 numbers"),
+        ([5, 6], 11, 0.5, "the shares p0 must be a list of 2 numbers"),
         ([5, 6], 11, [0.5, 0.4], "add up to 0.9, not to 1"),
-        ([5, 6], 11, [0.0, 1.0], "every share to be tested is positive"),
-        ([5, 6], 11, [0.2, 0.3, 0.5], "the shares p0 are a list of 2 numbers"),
+        ([5, 6], 11, [0.0, 1.0], "every share to be tested must be positive"),
+        ([5, 6], 11, [0.2, 0.3, 0.5], "the shares p0 must be a list of 2 numbers"),
         ([5], 5, [1.0], "at least two cells"),
     ],
 )
@@ -230,16 +230,16 @@ def test_counts_that_the_noise_cannot_make_of_the_total_are_refused():
     law = Truncated(DiscreteLaplace(1), 3)
     with pytest.raises(InvalidTable, match="noise"):
         goodness_of_fit(14, 10, 0.5, law)
-    with pytest.raises(InvalidTable, match="add up"):
+    with pytest.raises(InvalidTable, match="with the total n"):
         goodness_of_fit([20, 20], 10, [0.5, 0.5], law)
 
 
 def test_an_unknown_method_and_noise_that_cells_share_are_refused():
     with pytest.raises(InvalidArgument, match="not 'bayes'"):
         goodness_of_fit(5, 10, 0.5, method="bayes")
-    with pytest.raises(InvalidArgument, match="one count"):
+    with pytest.raises(InvalidArgument, match="a single count"):
         goodness_of_fit([5, 5], 10, [0.5, 0.5], method="exact")
-    with pytest.raises(InvalidNoise, match="by itself"):
+    with pytest.raises(InvalidNoise, match="for every count separately"):
         goodness_of_fit([5, 5], 10, [0.5, 0.5], CorrelatedNoise(np.eye(2), (2,)))
     with pytest.raises(InvalidNoise, match="describes"):
         goodness_of_fit([5, 5], 10, [0.5, 0.5], one_draw(DiscreteLaplace(1), 3))

@@ -101,5 +101,5 @@ def test_tables_on_different_attributes_are_refused():
 
 
 def test_each_table_needs_its_noise():
-    with pytest.raises(InvalidNoise, match="A table alone says nothing of its noise"):
+    with pytest.raises(InvalidNoise, match="a table does not state its noise"):
         homogeneity(ONE, TWO, noise=DiscreteLaplace(1))

@@ -290,8 +290,8 @@ def test_a_table_without_a_word_on_its_noise_is_refused():
     ("options", "reason"),
     [
         ({"method": "exact"}, "the methods of a test are .* not 'exact'"),
-        ({"statistic": "x3"}, "the statistic is 'g2', or 'x2' with"),
-        ({"statistic": "x2"}, "the statistic is 'g2', or 'x2' with"),
+        ({"statistic": "x3"}, "the statistic must be 'g2', or 'x2' with"),
+        ({"statistic": "x2"}, "the statistic must be 'g2', or 'x2' with"),
     ],
 )
 def test_an_unknown_option_is_refused(options, reason):

@@ -173,7 +173,7 @@ def test_a_bootstrap_p_value_is_a_rank():
 
 def test_a_table_that_states_no_noise_is_refused_where_noise_is_needed():
     table = noisy(means_of(60), DiscreteLaplace(3), 6)
-    with pytest.raises(InvalidNoise, match="says nothing of its noise"):
+    with pytest.raises(InvalidNoise, match="does not state its noise"):
         loglinear(table, MODEL, method="noise-aware")
     with pytest.raises(InvalidArgument, match="repetitions"):
         loglinear(table, MODEL, method="bootstrap", noise=DiscreteLaplace(3), repetitions=0)

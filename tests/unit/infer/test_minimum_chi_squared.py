@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tabulary as tb
 from tabulary.errors import NotCertified
-from tabulary.infer.hypothesis import Hypothesis
+from tabulary.infer.hypothesis import LogLinearHypothesis
 from tabulary.infer.independence import two_way_design
 from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear
 from tabulary.infer.table_noise import CorrelatedNoise, noise_of
@@ -87,7 +87,7 @@ def test_the_variance_of_the_statistic_is_that_of_simulated_releases():
     for _ in range(1_500):
         released = tb.release(tb.Table(domain, generator.poisson(means)), plan, sampler=sampler)["a", "b"]
         if hypothesis is None:
-            hypothesis = Hypothesis(
+            hypothesis = LogLinearHypothesis(
                 (noise_of(released),), two_way_design((4, 4)), np.ones(16, dtype=np.bool_)
             )
         fit = hypothesis.fitted(released.counts)
@@ -100,7 +100,9 @@ def test_the_variance_of_the_statistic_is_that_of_simulated_releases():
 
 def test_without_its_draws_shared_noise_is_taken_as_normal():
     covariance = covariances(3)
-    hypothesis = Hypothesis((CorrelatedNoise(covariance, SHAPE),), DESIGN, np.ones(12, dtype=np.bool_))
+    hypothesis = LogLinearHypothesis(
+        (CorrelatedNoise(covariance, SHAPE),), DESIGN, np.ones(12, dtype=np.bool_)
+    )
     fit = hypothesis.fitted(np.full(12, 50.0) + np.arange(12))
     # Counts alone are left, and they are nearly normal.
     assert 0 <= hypothesis.excess_variance(fit) < 0.5

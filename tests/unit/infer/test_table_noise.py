@@ -130,10 +130,10 @@ def test_what_cannot_be_drawn_is_refused():
 @pytest.mark.parametrize(
     ("covariance", "reason"),
     [
-        (np.eye(3), "a table of 2 × 2 numbers"),
-        ([[1.0, 2.0], [0.0, 1.0]], "A covariance is symmetric"),
-        ([[-1.0, 0], [0, 1]], "no variance in it is negative"),
-        ([[np.nan, 0], [0, 1]], "a table of 2 × 2 numbers"),
+        (np.eye(3), "a table of 2 × 2 finite numbers"),
+        ([[1.0, 2.0], [0.0, 1.0]], "a covariance must be symmetric"),
+        ([[-1.0, 0], [0, 1]], "its variances must not be negative"),
+        ([[np.nan, 0], [0, 1]], "a table of 2 × 2 finite numbers"),
     ],
 )
 def test_what_is_no_covariance_of_two_cells_is_refused(covariance, reason):

@@ -87,7 +87,7 @@ def test_a_sigma_that_cannot_be_is_refused(family):
 
 
 def test_a_parameter_beyond_floats_is_refused_with_words():
-    with pytest.raises(InvalidNoise, match="beyond all bounds"):
+    with pytest.raises(InvalidNoise, match="a number far outside"):
         DiscreteLaplace(10**400)
 
 
@@ -102,7 +102,7 @@ def test_a_sample_has_the_size_that_was_asked_for(noise):
 @every_size
 @pytest.mark.parametrize("size", [-1, (2, -1), True, (2.0,), "3"], ids=repr)
 def test_a_size_that_cannot_be_is_refused(noise, size):
-    with pytest.raises(InvalidNoise, match="The size of a sample must be non-negative whole numbers"):
+    with pytest.raises(InvalidNoise, match="the size of a sample must be non-negative whole numbers"):
         noise.sample(size, SeededEntropy(1))
 
 

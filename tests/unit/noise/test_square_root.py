@@ -279,7 +279,7 @@ def test_a_sample_has_the_size_that_was_asked_for(rate, centre):
         drawn = law.sample(size, SeededEntropy(1))
         assert drawn.shape == shape
         assert drawn.dtype == np.int64
-    with pytest.raises(InvalidNoise, match="The size of a sample must be non-negative whole numbers"):
+    with pytest.raises(InvalidNoise, match="the size of a sample must be non-negative whole numbers"):
         law.sample(-1, SeededEntropy(1))
 
 

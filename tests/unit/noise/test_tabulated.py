@@ -131,7 +131,7 @@ def test_it_is_described_by_its_reduced_weights():
     "weights", [(), (0,), (0, 0), (-1, 2), (1.0, 2.0), (True, 1), ("1",), (None,), (float("nan"),)]
 )
 def test_weights_that_cannot_be_are_refused(weights):
-    with pytest.raises(InvalidNoise, match="weights"):
+    with pytest.raises(InvalidNoise, match=r"weights? of a tabulated noise"):
         Tabulated(0, weights)
 
 

@@ -232,7 +232,7 @@ def test_data_of_another_domain_and_data_that_are_no_counts_are_refused():
         ("[job]", {"epsilons": {"nothing": 1}}, PublicError, "no attribute 'nothing'"),
         ("[job]", {"epsilons": {"job": 0}}, InvalidPrivacy, "epsilon must be positive"),
         ("[job]", {"epsilon": 1, "bound": {"age": 3}}, InvalidArgument, "there is a bound for"),
-        ("[job]", {"epsilon": 1, "bound": 0}, InvalidNoise, "The bound of a noise must be a positive"),
+        ("[job]", {"epsilon": 1, "bound": 0}, InvalidNoise, "the bound of a noise must be a positive"),
         ("[job]", {"epsilon": 1, "family": Normal}, InvalidNoise, "needs a bound"),
         (
             "[job]",

@@ -34,7 +34,7 @@ from tabulary.workflows.auditing.evidence import (
     clopper_pearson,
     gather,
 )
-from tabulary.workflows.auditing.records import Record, numbers_of
+from tabulary.workflows.auditing.records import InventedRecord, numbers_of
 
 CONFIDENCE = 0.999999
 """The audit calls a sound mechanism broken at most once in a million runs."""
@@ -55,7 +55,7 @@ _EVENTS = 10
 # The twin is planned to be caught even if every count lies this many deviations on the wrong side.
 _DEVIATIONS = 4.0
 
-Verdict = Literal["holds", "broken", "inconclusive"]
+AuditVerdict = Literal["holds", "broken", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class AuditReport:
         return self.twin.broken
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditVerdict:
         """Return `broken` if anything does not hold, `inconclusive` if the audit could not have found it."""
         if self.problems:
             return "broken"
@@ -159,7 +159,7 @@ class AuditReport:
             "twin": {"scale": str(SABOTAGED), "caught": self.twin_caught, **self._described(self.twin)},
         }
 
-    def _named(self, record: Record) -> dict[str, str]:
+    def _named(self, record: InventedRecord) -> dict[str, str]:
         return {
             a: self.plan.domain.levels_of(a)[i]
             for a, i in zip(self.plan.domain.attributes, record, strict=True)
@@ -210,13 +210,13 @@ def audit(
     """
     if draws is not None and draws < FEWEST_DRAWS:
         raise InvalidArgument(
-            f"an audit needs at least {FEWEST_DRAWS:,} draws, not {draws:,}. Nothing was drawn. Leave the number out, "
-            "and as many are made as it takes to catch noise that is too small."
+            f"an audit needs at least {FEWEST_DRAWS:,} draws, not {draws:,}. Nothing was drawn. Leave the number "
+            "out: then the audit makes as many draws as it needs to catch noise that is too small."
         )
     if not 0.5 <= confidence < 1:
         raise InvalidArgument(
-            f"the confidence of an audit lies between 0.5 and 1, such as {CONFIDENCE}, not {confidence}. Nothing was "
-            "drawn."
+            f"the confidence of an audit must lie between 0.5 and 1, such as {CONFIDENCE}, not {confidence}. Nothing "
+            "was drawn."
         )
     source = entropy or SystemEntropy()
     drawing = sampler or ExactSampler(source)
@@ -234,7 +234,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """The inputs that are told apart, the events that are looked at, and how many draws will show the twin."""
+    """The two inputs, the events that are counted, and the number of draws that will catch the twin."""
 
     plan: Plan
     cost: CostCheck
@@ -279,7 +279,7 @@ def _planned(plan: Plan, cost: CostCheck, error: float) -> _Trial:
     change = np.abs(change_between(plan, cost.worst)) * plan.neighbours.records
     sizes = Counter(zip(group[change > 0].tolist(), change[change > 0].tolist(), strict=True))
     if not sizes:
-        raise InvalidArgument("no two records differ in what the plan measures: there is nothing to audit.")
+        raise InvalidArgument("no two records differ in what the plan measures. There is nothing to audit.")
     alone = [Moved(laws[i], size, count) for (i, size), count in sizes.items()]
     apart = math.sqrt(sum(m.numbers * m.size**2 / m.law.variance for m in alone))
     furthest = max(1, _FURTHEST // max(m.size for m in alone))
@@ -323,7 +323,7 @@ def _inputs(plan: Plan, cost: CostCheck, people: int) -> Inputs:
     """Return two tables of one record each and of those that the worst pair changes, `people` persons apart."""
     here, there = cost.worst
     moved = people * plan.neighbours.records
-    without: Counter[Record] = Counter({here: 1})
+    without: Counter[InventedRecord] = Counter({here: 1})
     within = Counter({here: 1 + moved})
     if there is not None:
         without[there] += moved

@@ -22,7 +22,7 @@ from tabulary.core.progress import Progress
 from tabulary.noise import Entropy, IntegerNoise
 from tabulary.planning import Plan
 from tabulary.workflows.auditing.records import (
-    Record,
+    InventedRecord,
     contrary_records,
     every_record,
     exact_numbers,
@@ -44,7 +44,7 @@ _CLOSE = 1 - 1e-9
 # Several records at once, as often as these: whether the measured numbers of a table are sums over its records.
 _TOGETHER = (1, 2, 3, 5, 7)
 
-Pair = tuple[Record, Record | None]
+Pair = tuple[InventedRecord, InventedRecord | None]
 """Two records, or a record and nothing."""
 
 
@@ -131,7 +131,7 @@ def laws_of(plan: Plan) -> tuple[list[IntegerNoise], NDArray[np.intp]]:
 class _Search:
     """One pass over pairs of records, which keeps the dearest."""
 
-    def __init__(self, plan: Plan, records: Sequence[Record], progress: Progress | None) -> None:
+    def __init__(self, plan: Plan, records: Sequence[InventedRecord], progress: Progress | None) -> None:
         self.plan, self.records = plan, records
         self.progress = progress or (lambda *_: None)
         self.power = 1 if plan.norm == "L1" else 2
@@ -196,11 +196,11 @@ class _Search:
                 self.largest, self.worst = cost, pairs[row]
 
 
-def _some_records(plan: Plan, numbers: int, entropy: Entropy) -> list[Record]:
+def _some_records(plan: Plan, numbers: int, entropy: Entropy) -> list[InventedRecord]:
     """Return records that differ from each other in few, in many and in all attributes, and some at random."""
     most = max(_FEWEST_TRIED, min(_TRIED, _MOST_NUMBERS // max(numbers, 1)))
     base = random_record(plan.domain, entropy)
-    chosen: Iterable[Record] = islice(contrary_records(plan.domain, base), most // 2)
+    chosen: Iterable[InventedRecord] = islice(contrary_records(plan.domain, base), most // 2)
     found = dict.fromkeys([base, *chosen])
     if plan.neighbours.sensitive:
         # Neighbours share all other attributes, which records at random hardly ever do.
@@ -216,7 +216,7 @@ def _some_records(plan: Plan, numbers: int, entropy: Entropy) -> list[Record]:
     return list(found)[: 2 * most]
 
 
-def _is_additive(plan: Plan, records: Sequence[Record], worst: Pair) -> bool:
+def _is_additive(plan: Plan, records: Sequence[InventedRecord], worst: Pair) -> bool:
     """Return whether several records together measure what they measure one by one."""
     few = [r for r in worst if r is not None] + list(records[:: max(1, len(records) // 3)])
     together = dict(zip(dict.fromkeys(few), _TOGETHER, strict=False))

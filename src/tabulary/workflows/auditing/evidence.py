@@ -20,7 +20,7 @@ from tabulary.noise import Drawable, IntegerNoise, Sampler
 from tabulary.planning import Plan
 from tabulary.workflows.auditing.cost import laws_of
 from tabulary.workflows.auditing.curve import LossLaw
-from tabulary.workflows.auditing.records import Record, measured, noisy_numbers, tally_of
+from tabulary.workflows.auditing.records import InventedRecord, measured, noisy_numbers, tally_of
 
 SABOTAGED = Fraction(7, 10)
 """The scale of the twin's noise, as a part of what the plan says."""
@@ -82,12 +82,12 @@ class Inputs:
     """Two tables of invented records, `people` persons apart, and how an observer weighs what is measured of them."""
 
     plan: Plan
-    without: dict[Record, int]
-    within: dict[Record, int]
+    without: dict[InventedRecord, int]
+    within: dict[InventedRecord, int]
     people: int
 
     def losses(
-        self, records: dict[Record, int], sampler: Sampler, draws: int, step: Callable[[int], None]
+        self, records: dict[InventedRecord, int], sampler: Sampler, draws: int, step: Callable[[int], None]
     ) -> Floats:
         """Return L of so many measurements of one of the tables, through `mechanisms.measure`."""
         centres = [noisy_numbers(measured(self.plan, each)) for each in (self.without, self.within)]
@@ -146,7 +146,7 @@ class Evidence:
 
     @property
     def epsilon(self) -> float:
-        """At least how large ε of one person is, whatever the shape of the noise, if δ is zero."""
+        """A lower bound of the ε of one person, whatever the shape of the noise, if δ is zero."""
         return max(0.0, *(event.epsilon for event in self.events)) / self.people
 
 
@@ -161,7 +161,7 @@ def gather(
     progress: Progress,
     what: str,
 ) -> Evidence:
-    """Return what draws from both inputs prove, all bounds together wrong with a probability of at most `error`.
+    """Return what draws from both inputs prove; the probability that any bound is wrong is at most `error`.
 
     `curve` gives the law of L if the noise had a factor times its scale: at one, what the plan allows.
     """

@@ -14,7 +14,7 @@ from tabulary.mechanisms import measure
 from tabulary.noise import Drawable, Entropy, Sampler
 from tabulary.planning import Measurement, Plan
 
-Record = tuple[int, ...]
+InventedRecord = tuple[int, ...]
 """The position of the level of each attribute, in the domain's order."""
 
 # Structural zeros may forbid nearly every combination; then a possible one is not found by trying.
@@ -23,14 +23,14 @@ _TRIES = 10_000
 
 @dataclass(frozen=True)
 class NoNoise:
-    """Adds zero everywhere, so that what is measured shows bare. No release may use it."""
+    """Adds zero everywhere, so that the exact measured values are visible. No release may use it."""
 
     def draw(self, noise: Drawable, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Return zeros."""
         return np.zeros(size, dtype=np.int64)
 
 
-def tally_of(plan: Plan, records: Mapping[Record, int]) -> Tally:
+def tally_of(plan: Plan, records: Mapping[InventedRecord, int]) -> Tally:
     """Return the exact counts of invented records, each with how often it occurs, on the margins the plan needs."""
     positions = {attribute: i for i, attribute in enumerate(plan.domain.attributes)}
     counts = {margin: np.zeros(plan.domain.shape_of(margin), dtype=np.int64) for margin in plan.counted}
@@ -40,7 +40,9 @@ def tally_of(plan: Plan, records: Mapping[Record, int]) -> Tally:
     return Tally(plan.domain, counts)
 
 
-def measured(plan: Plan, records: Mapping[Record, int], sampler: Sampler | None = None) -> Measurement:
+def measured(
+    plan: Plan, records: Mapping[InventedRecord, int], sampler: Sampler | None = None
+) -> Measurement:
     """Return what `mechanisms.measure` makes of invented records: without noise, unless a sampler is given."""
     return measure(tally_of(plan, records), plan, sampler or NoNoise())
 
@@ -60,20 +62,20 @@ def numbers_of(plan: Plan) -> int:
     return sum(math.prod(plan.shape_of(part)) for part in plan.measured)
 
 
-def is_possible(domain: Domain, record: Record) -> bool:
+def is_possible(domain: Domain, record: InventedRecord) -> bool:
     """Return whether no structural zero forbids the record."""
     return not any(
         mask[tuple(record[domain.position(a)] for a in attributes)] for attributes, mask in domain.zero_blocks
     )
 
 
-def every_record(domain: Domain) -> Iterator[Record]:
+def every_record(domain: Domain) -> Iterator[InventedRecord]:
     """Yield every possible record of a small domain."""
     return (record for record in np.ndindex(*domain.shape) if is_possible(domain, record))
 
 
-def random_record(domain: Domain, entropy: Entropy) -> Record:
-    """Return a possible record, every possible one as likely as any other up to the remainder of a 64-bit word."""
+def random_record(domain: Domain, entropy: Entropy) -> InventedRecord:
+    """Return a possible record, uniform up to the remainder of a 64-bit word."""
     for _ in range(_TRIES):
         words = entropy.words(len(domain.shape))
         record = tuple(int(word) % levels for word, levels in zip(words, domain.shape, strict=True))
@@ -85,7 +87,7 @@ def random_record(domain: Domain, entropy: Entropy) -> Record:
     )
 
 
-def contrary_records(domain: Domain, base: Record) -> Iterator[Record]:
+def contrary_records(domain: Domain, base: InventedRecord) -> Iterator[InventedRecord]:
     """Yield possible records that differ from `base` in all attributes, in all but one, in one, and in two.
 
     Which records lie furthest apart depends on the plan: for counts those that differ everywhere, for contrasts those
