@@ -12,6 +12,7 @@ from tabulary.core.domain import Margin
 from tabulary.core.workload import Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.noise.keyed import KeyedEntropy
+from tabulary.planning import MECHANISMS
 from tabulary.release import Release
 from tabulary.synth import from_release
 from tabulary.workflows import PlanFile
@@ -23,12 +24,14 @@ Counts = Mapping[Margin, NDArray[np.int64]]
 def counted_margins(tables: Workload, mechanisms: Iterable[str], *, max_cells: int) -> tuple[Margin, ...]:
     """Return what has to be counted for these mechanisms at any amount of privacy.
 
-    The tables of the plan; and the one on all attributes, which `cells` measures, and `residual` where that is best.
+    The tables of the plan, and the one on all attributes if one of the mechanisms may measure that.
     """
     found = maximal_margins(tables.margins)
     named = tables.domain.margin({a for margin in tables for a in margin})
-    whole = {"cells", "residual"}.intersection(mechanisms) and tables.domain.cells(named) <= max_cells
-    return (*found, named) if whole and named not in found else tuple(found)
+    whole = any(MECHANISMS[name].measures_full_table for name in mechanisms)
+    if whole and named not in found and tables.domain.cells(named) <= max_cells:
+        return (*found, named)
+    return tuple(found)
 
 
 def counts_of_records(planned: PlanFile, margins: Iterable[Margin]) -> dict[Margin, NDArray[np.int64]]:
