@@ -181,7 +181,7 @@ def test_a_column_that_makes_no_table_is_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ("name,age\nEve,3\n", "is not the Adult extract, for it has no column"),
+        ("name,age\nEve,3\n", "is not the Adult extract: it has no column"),
         (f"{COLUMNS}\n", "holds no record"),
         ("", "cannot be read as CSV"),
     ],
