@@ -51,7 +51,7 @@ def rap(
     """Compare the largest error of Relaxed Adaptive Projection with that of other methods.
 
     Aydore et al. (2021), Figures 2 and 3: against ε and against the number of tables, on made-up people, and on Adult
-    if you give a file of it.
+    if you give a file of it. Needs the extra synth.
 
     Example: tabulary study rap --quick
     """

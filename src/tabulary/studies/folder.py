@@ -14,12 +14,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tabulary.errors import StudyError
+from tabulary.file_locks import locked_folder
 from tabulary.studies.study import Row, Sheets, Value
 
 _IDENTITY, _JOURNAL = "study.json", "journal.jsonl"
@@ -88,14 +89,14 @@ class StudyFolder:
         if mark.exists():
             held = _parsed(mark.read_bytes())
             if held is None or "study" not in held:
-                raise StudyError(f"{mark} is damaged. Nothing was done. Choose another folder with -o.")
+                raise StudyError(f"{mark} is damaged. Nothing was done. Choose another folder.")
             if held == identity and not fresh:
                 return
             if not fresh:
                 different = [key for key in (*identity, *held) if held.get(key) != identity.get(key)]
                 raise StudyError(
                     f"{self.path} holds the study {held['study']!r}, which differs in its {different[0]}. Nothing was "
-                    "done. Choose another folder with -o, or begin anew with --fresh."
+                    "done. Choose another folder, or start again with `fresh`."
                 )
         elif any(not path.name.endswith(_PARTIAL) for path in self.path.iterdir()):
             raise self._not_ours()
@@ -112,7 +113,7 @@ class StudyFolder:
 
     def _not_ours(self) -> StudyError:
         return StudyError(
-            f"{self.path} already exists and holds no study. Nothing was done. Choose another folder with -o."
+            f"{self.path} already exists and holds no study. Nothing was done. Choose another folder."
         )
 
     def _journal(self) -> dict[str, Sheets]:
@@ -129,8 +130,8 @@ class StudyFolder:
             entry = _parsed(line)
             if entry is None or "task" not in entry or "sheets" not in entry:
                 raise StudyError(
-                    f"line {number} of {path} is damaged. Nothing was done. Remove that line, or begin anew with "
-                    "--fresh."
+                    f"line {number} of {path} is damaged. Nothing was done. Remove that line, or start again with "
+                    "`fresh`."
                 )
             done[entry["task"]] = entry["sheets"]
         return done
@@ -163,32 +164,23 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise StudyError(
-            f"{folder} cannot be written: {problem.strerror}. What was done before is kept there; see to the disk and "
-            "give the same command again, or choose another folder with -o."
+            f"{folder} cannot be written: {problem.strerror}. What was done before is kept there. Check the disk and "
+            "run the study again, or choose another folder."
         ) from None
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder by a lock on the folder itself, which nobody deletes or replaces."""
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    held = os.open(folder, os.O_RDONLY)
-    try:
+    """Keep other processes out of a folder."""
+    with ExitStack() as held:
         with _writing(folder):
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(locked_folder(folder, wait=False))
             except BlockingIOError:
                 raise StudyError(
-                    f"another process is at work on {folder}. Nothing was done. Wait for it, or choose another folder "
-                    "with -o."
+                    f"another process is working in {folder}. Nothing was done. Wait for it, or choose another folder."
                 ) from None
         yield
-    finally:
-        os.close(held)
 
 
 def _flush(folder: Path) -> None:

@@ -23,7 +23,7 @@ PROCESSES = 2
 # Libraries that would each start one thread per core in every process.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-# Where Polars is imported, its handler of signals leaves a wait without an end asleep when Ctrl-C is pressed.
+# If Polars is imported, its signal handler does not wake up an endless wait when Ctrl-C is pressed.
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 # Set in each process before its first piece of work.
@@ -39,11 +39,10 @@ def run(
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the page of a study, after doing what of it is not done yet.
+    """Return the page of a study, after doing the work that is not done yet.
 
-    The numbers depend on the study and on `seed`, not on how many processes there are or how often they were
-    interrupted: each piece of work draws from words of its own. Give the same call again to go on after an
-    interruption; `fresh` begins anew.
+    The numbers depend on the study and on `seed`. They depend neither on the number of processes nor on interruptions:
+    each piece of work has random words of its own. After an interruption the same call goes on; `fresh` starts again.
     """
     for name, value, least in (("seed", seed, 0), ("processes", processes, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -120,8 +119,8 @@ def _worked(
             _complain(failed)
         except BrokenProcessPool:
             raise StudyError(
-                "a process of the study was killed, perhaps for want of memory. What was done is kept: give the same "
-                "command again, with --processes 1 if it happens again."
+                "a process of the study was killed, perhaps because memory was full. What was done is kept: run "
+                "the study again, with one process if it happens again."
             ) from None
         except BaseException:
             # Whoever interrupts does not want to wait for pieces of work that take minutes.
@@ -144,11 +143,11 @@ def _completed(waiting: Iterable[Future[Sheets]]) -> Iterator[Future[Sheets]]:
 
 
 def _complain(failed: Mapping[str, PublicError]) -> None:
-    """Say which pieces of work failed, once the others are done: repeated, they would fail again."""
+    """Raise for the pieces of work that failed, once the others are done. Repeated, they would fail again."""
     for key, problem in failed.items():
         raise StudyError(
-            f"{key!r} came to no end: {problem} What was done is kept, and {len(failed)} of the study's pieces of work "
-            "could not be."
+            f"{key!r} failed: {problem} What was done is kept. In all, {len(failed)} of the study's pieces of work "
+            "failed."
         ) from problem
 
 

@@ -206,7 +206,7 @@ def test_a_damaged_journal_is_refused(small, tmp_path):
 
 def test_other_settings_do_not_go_on_with_a_study(small, tmp_path):
     run(small, tmp_path / "out", processes=1)
-    with pytest.raises(StudyError, match=r"differs in its settings.*--fresh"):
+    with pytest.raises(StudyError, match=r"differs in its settings.*start again with `fresh`"):
         run(Small(small.log, pieces=5), tmp_path / "out", processes=1)
     with pytest.raises(StudyError, match="differs in its seed"):
         run(small, tmp_path / "out", processes=1, seed=2)
@@ -249,7 +249,7 @@ def test_a_start_that_was_cut_off_does_not_spoil_the_folder(small, tmp_path):
 def test_a_piece_of_work_that_fails_is_named_after_all_others_are_done(small, tmp_path):
     (tmp_path / "fail-1").touch()
     for processes in (1, 2):
-        with pytest.raises(StudyError, match=r"'piece 1' came to no end: no maximum.*What was done is kept"):
+        with pytest.raises(StudyError, match=r"'piece 1' failed: no maximum.*What was done is kept"):
             run(small, tmp_path / f"out-{processes}", processes=processes)
         assert len((tmp_path / f"out-{processes}" / "journal.jsonl").read_text().splitlines()) == 3
 
