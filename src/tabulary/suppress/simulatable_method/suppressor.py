@@ -1,6 +1,6 @@
 """The suppressor: it decides from public things, and only then asks for the answer.
 
-Nabar & Mishra (2010), section 5.1. A reader learns nothing from the decisions, because anyone can make them: they follow
+Nabar & Mishra (2010), section 5.1. A reader learns nothing from the decisions, since anyone can make them: they follow
 from the people, the priors, the terms and the answers released before. The structure guarantees this: the suppressor
 gets a `CountOracle`, and asks it only after a decision to release. In a replay the published table is the oracle.
 """
