@@ -144,7 +144,7 @@ def test_all_problems_are_listed_with_what_to_do(folder):
     message = damage(folder)
     for name in ("report.html is missing", "extra.txt is not part", "tables/sex.csv"):
         assert name in message
-    assert message.endswith("fetch it again from its publisher.")
+    assert message.endswith("download it again from its publisher.")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_plan_for_tables_beyond_memory_is_refused_at_once(folder):
             attribute["levels"] += [f"level {i}" for i in range(5_000)]
 
     rewritten(folder, enormous)
-    assert "tables of more cells than are read" in damage(folder)
+    assert "tables with more cells than may be read" in damage(folder)
 
 
 def test_a_plan_for_tables_larger_than_the_files_is_refused_at_once(folder):

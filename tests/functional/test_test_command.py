@@ -246,7 +246,7 @@ def test_a_level_without_people_takes_nothing_down(said):
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (["region", "job"], "the release holds no table on [region job]. It holds"),
+        (["region", "job"], "the release has no table on [region job]. It has"),
         (["atlantis"], "atlantis"),
         (["sex", "planet"], "at least two levels of each"),
         (["[]"], "at least one attribute"),

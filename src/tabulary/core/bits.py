@@ -52,7 +52,7 @@ def binary_domain(domain: Domain) -> Domain:
         if len(zeros) > MOST_CODES:
             raise TooManyCells(
                 f"as bits the domain has more than {MOST_CODES:,} structural zeros. Use the mechanism "
-                "'efron-stein', which takes attributes of any size as they are."
+                "'efron-stein', which takes attributes of any size directly."
             )
     return Domain(levels, zeros)
 

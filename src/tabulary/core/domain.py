@@ -55,9 +55,9 @@ class Domain:
         structural_zeros: Iterable[Mapping[str, str | int | Sequence[str | int]]] = (),
     ) -> None:
         if not isinstance(levels, Mapping):
-            raise InvalidDomain("a domain is a mapping from attribute names to their levels.")
+            raise InvalidDomain("a domain must be a mapping from attribute names to their levels.")
         if isinstance(structural_zeros, Mapping) or not isinstance(structural_zeros, Iterable):
-            raise InvalidDomain("structural zeros are a list of mappings such as {'age': '0-14'}.")
+            raise InvalidDomain("structural zeros must be a list of mappings such as {'age': '0-14'}.")
         object.__setattr__(self, "attributes", tuple(_checked_name(name) for name in levels))
         object.__setattr__(self, "levels", tuple(_checked_levels(a, v) for a, v in levels.items()))
         zeros = dict.fromkeys(self._checked_zero(zero) for zero in structural_zeros)
@@ -65,8 +65,8 @@ class Domain:
         for attributes, mask in self.zero_blocks:
             if mask.all():
                 raise InvalidDomain(
-                    f"the structural zeros contradict each other: no combination of {listed(attributes)} "
-                    "is left possible. Remove one of them."
+                    "the structural zeros contradict each other: they leave no combination of "
+                    f"{listed(attributes)} possible. Remove one of them."
                 )
 
     @property
@@ -270,10 +270,10 @@ class Domain:
 
     def _checked_zero(self, zero: Mapping[str, str | int | Sequence[str | int]]) -> Assignment:
         if not isinstance(zero, Mapping) or not zero:
-            raise InvalidDomain("a structural zero is a mapping such as {'age': '0-14', 'job': 'paid'}.")
+            raise InvalidDomain("a structural zero must be a mapping such as {'age': '0-14', 'job': 'paid'}.")
         named = {a: (v,) if isinstance(v, _LABELS) else v for a, v in zero.items()}
         if not all(isinstance(v, Iterable) for v in named.values()):
-            raise InvalidDomain("a structural zero gives each attribute one level or a list of them.")
+            raise InvalidDomain("a structural zero must give each attribute one level or a list of levels.")
         named = {a: tuple(v) for a, v in named.items()}
         for attribute, levels in named.items():
             if not levels:
@@ -295,9 +295,9 @@ def bin_labels(edges: Iterable[int | float]) -> tuple[str, ...]:
     lower = list(edges)
     for edge in lower:
         if isinstance(edge, bool) or not isinstance(edge, int | float) or not math.isfinite(edge):
-            raise InvalidDomain(f"bins are numbers, each the lower edge of a bin, not {edge!r}.")
+            raise InvalidDomain(f"bins must be numbers, each the lower edge of a bin, not {edge!r}.")
     if not lower or any(low >= high for low, high in pairwise(lower)):
-        raise InvalidDomain(f"bins must be at least one number and rise strictly, not {lower}.")
+        raise InvalidDomain(f"bins must be at least one number, in strictly ascending order, not {lower}.")
     if all(float(edge).is_integer() for edge in lower):
         starts = [int(edge) for edge in lower]
         closed = [str(a) if b - a == 1 else f"{a}-{b - 1}" for a, b in pairwise(starts)]
@@ -313,19 +313,19 @@ def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
         raise InvalidDomain(f"an attribute's name must be printable text without outer spaces, not {name!r}.")
     if set(name) & set('[]",'):
-        raise InvalidDomain(f"attribute {name!r}: a name holds no brackets, commas or double quotes.")
+        raise InvalidDomain(f"attribute {name!r}: a name must not contain brackets, commas or double quotes.")
     return name
 
 
 def _checked_levels(attribute: str, levels: Iterable[str | int]) -> tuple[str, ...]:
     if not isinstance(levels, Iterable):
-        raise InvalidDomain(f"attribute {attribute!r}: the levels are a list, such as ['F', 'M'].")
+        raise InvalidDomain(f"attribute {attribute!r}: the levels must be a list, such as ['F', 'M'].")
     given = tuple(levels)
     for level in given:
         if isinstance(level, bool) or not isinstance(level, _LABELS):
             raise InvalidDomain(
-                f"attribute {attribute!r}: a level is text or a whole number, not {level!r}. "
-                "Ranges of numbers are bins."
+                f"attribute {attribute!r}: a level must be text or a whole number, not {level!r}. For "
+                "ranges of numbers use bins."
             )
     labels = tuple(map(_label, given))
     if not labels:

@@ -52,7 +52,7 @@ def guessing(privacy: Privacy) -> float:
             return _approximate(epsilon, delta)
         case ZCDP(rho=rho):
             return _concentrated(rho)
-    raise InvalidPrivacy("a promise is given as PureDP(1), ApproxDP(1, 1e-9) or ZCDP('1/8').")
+    raise InvalidPrivacy("a promise must be PureDP(1), ApproxDP(1, 1e-9), ZCDP('1/8') or similar.")
 
 
 def _approximate(epsilon: Fraction, delta: Fraction) -> float:

@@ -21,7 +21,7 @@ def interruptible(stopped: Callable[[], bool]) -> Iterator[None]:
     ...     checkpoint()
     Traceback (most recent call last):
         ...
-    tabulary.errors.Interrupted: the work was stopped before its end. Nothing came of it.
+    tabulary.errors.Interrupted: the work was stopped before its end. There is no result.
     """
     token = _stopped.set(stopped)
     try:
@@ -34,4 +34,4 @@ def checkpoint() -> None:
     """Raise Interrupted if the work was stopped; elsewhere than in an interruptible context do nothing."""
     stopped = _stopped.get()
     if stopped is not None and stopped():
-        raise Interrupted("the work was stopped before its end. Nothing came of it.")
+        raise Interrupted("the work was stopped before its end. There is no result.")

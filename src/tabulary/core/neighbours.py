@@ -49,11 +49,12 @@ class Neighbours:
                 "sensitive attributes are protected against replacing their values: use neighbours = 'replace'."
             )
         if not isinstance(self.may_drop, bool):
-            raise InvalidPrivacy(f"may_drop is True or False, not {self.may_drop!r}.")
+            raise InvalidPrivacy(f"may_drop must be True or False, not {self.may_drop!r}.")
         if self.sensitive and self.may_drop:
             raise InvalidPrivacy(
-                "a record that is dropped for a sensitive value leaves every table, so no table could be released "
-                "exactly. Give unknown values of sensitive attributes a level of their own, or protect all attributes."
+                "a record that is dropped for a sensitive value disappears from every table, so no table "
+                "could be released exactly. Give unknown values of sensitive attributes their own level, "
+                "or protect all attributes."
             )
         if self.relation == "add-remove":
             object.__setattr__(self, "may_drop", False)

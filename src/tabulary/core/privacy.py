@@ -156,7 +156,7 @@ def loss_from_description(description: object) -> Loss:
             return GaussianDP(rho)
     found = privacy_from_description(description)
     if isinstance(found, ApproxDP):
-        raise InvalidPrivacy("no noise has (ε, δ) for its own currency.")
+        raise InvalidPrivacy("no noise has a cost in (ε, δ) directly.")
     return found
 
 
@@ -174,12 +174,14 @@ def compose(parts: Iterable[Privacy]) -> Privacy:
     """
     spent = list(parts)
     if not spent:
-        raise InvalidPrivacy("an empty composition promises nothing; name at least one part.")
+        raise InvalidPrivacy("an empty composition promises nothing. Name at least one part.")
     if not all(isinstance(part, PureDP | ApproxDP | ZCDP) for part in spent):
-        raise InvalidPrivacy("a composition has parts such as PureDP(1), ApproxDP(1, 1e-9) or ZCDP('1/8').")
+        raise InvalidPrivacy(
+            "the parts of a composition must be PureDP(1), ApproxDP(1, 1e-9), ZCDP('1/8') or similar."
+        )
     kinds = {type(part) for part in spent}
     if kinds >= {ApproxDP, ZCDP}:
-        raise InvalidPrivacy("zCDP and (ε, δ) do not compose directly: choose a δ and use zcdp_to_approx.")
+        raise InvalidPrivacy("zCDP and (ε, δ) cannot be added directly: choose a δ and use zcdp_to_approx.")
     if ZCDP in kinds:
         return ZCDP(sum(_as_rho(part) for part in spent))
     epsilon = sum(part.epsilon for part in spent if not isinstance(part, ZCDP))
@@ -344,7 +346,7 @@ def _largest(allowed: Callable[[float], bool]) -> Fraction:
     unit = Fraction(10) ** exponent
     found = math.floor(Fraction(math.exp(low)) * (1 - Fraction(1, 10**9)) / unit) * unit
     if found <= 0 or not allowed(float(found)):
-        raise InvalidPrivacy("these privacy parameters leave no room for Gaussian noise of any scale.")
+        raise InvalidPrivacy("these privacy parameters do not allow Gaussian noise of any scale.")
     return found
 
 

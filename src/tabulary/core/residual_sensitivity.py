@@ -108,7 +108,8 @@ def _checked(domain: Domain, part: tuple[Margin, Margin]) -> tuple[Margin, Margi
     margin, centred = domain.margin(part[0]), domain.margin(part[1])
     if not set(centred) <= set(margin):
         raise InvalidArgument(
-            f"the part on {listed(margin)} centres {listed(centred)}, not all of them its own."
+            f"the part on {listed(margin)} centres {listed(centred)}, and some of these are not its "
+            "attributes."
         )
     return margin, centred
 

@@ -53,7 +53,7 @@ def residual_values(table: NDArray[np.int64], centred: Collection[int]) -> NDArr
     # No value, nor any number on the way to it, exceeds the number of records times Π k.
     grown = math.prod(k for axis, k in enumerate(found.shape) if axis in centred)
     if grown * float(np.abs(found.astype(np.float64)).sum()) >= 2.0**62:
-        raise InvalidTable("a table with counts this large has residuals beyond 64-bit whole numbers.")
+        raise InvalidTable("the counts of this table are so large that its residuals do not fit in 64 bits.")
     for axis in sorted(centred):
         levels = found.shape[axis]
         # On two levels one difference; on a single one none, for an axis of one level has none to take.
@@ -79,7 +79,7 @@ def component(
     [-1.0, 1.0]
     """
     if not set(centred) <= set(onto):
-        raise ValueError("a part tells nothing about residuals without all of its centred axes.")
+        raise ValueError("a part says nothing about residuals if it lacks one of its centred axes.")
     found = np.asarray(values, dtype=np.float64)
     found = found.sum(axis=axes_outside(range(len(levels)), onto), keepdims=True)
     for axis in sorted(onto):

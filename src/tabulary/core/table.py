@@ -45,7 +45,7 @@ class Table(LongForm):
             array = np.array(counts)
         except ValueError:
             raise InvalidTable(
-                "a table is one array of numbers; these rows are of different lengths."
+                "a table must be one array of numbers, but these rows have different lengths."
             ) from None
         if array.shape != domain.shape:
             raise InvalidTable(
@@ -54,17 +54,17 @@ class Table(LongForm):
             )
         if array.dtype.kind in "iu":
             if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-                raise InvalidTable("a count does not fit 64 bits.")
+                raise InvalidTable("a count does not fit in 64 bits.")
             array = array.astype(np.int64)
         elif array.dtype.kind == "f":
             with np.errstate(over="ignore"):
                 array = array.astype(np.float64)
             if not np.isfinite(array).all():
-                raise InvalidTable("a table holds numbers only: a cell is NaN or infinite.")
+                raise InvalidTable("a table must contain only numbers, but a cell is NaN or infinite.")
         else:
-            raise InvalidTable(f"a table holds whole or real numbers, not {array.dtype}.")
+            raise InvalidTable(f"a table must contain whole or real numbers, not {array.dtype}.")
         if np.abs(array).sum(dtype=np.float64) >= _LARGEST_TOTAL:
-            raise InvalidTable("the counts are so large that their sums would not fit 64 bits.")
+            raise InvalidTable("the counts are so large that their sums would not fit in 64 bits.")
         if domain.structural_zeros and np.any(array[domain.impossible(domain.attributes)]):
             raise InvalidTable("a cell that the domain declares impossible is not zero.")
         array.flags.writeable = False
@@ -98,7 +98,7 @@ class Table(LongForm):
         """Return the same table with its attributes in another order."""
         order = [self.domain.position(a) for a in attributes]
         if sorted(order) != list(range(len(self.domain.attributes))):
-            raise InvalidTable("a transposition names every attribute of the table once.")
+            raise InvalidTable("a transposition must name every attribute of the table once.")
         levels = {a: self.domain.levels_of(a) for a in attributes}
         zeros = [dict(zero) for zero in self.domain.structural_zeros]
         return Table(Domain(levels, zeros), self.counts.transpose(order))
@@ -137,7 +137,7 @@ class Table(LongForm):
         if len(given) != len(self.domain.attributes):
             raise InvalidTable(
                 f"a cell of this table has {len(self.domain.attributes)} labels, one for each of "
-                f"{list(self.domain.attributes)}, not {len(given)}. For part of them use slice()."
+                f"{list(self.domain.attributes)}, not {len(given)}. For fewer labels use slice()."
             )
         index = self.index(dict(zip(self.domain.attributes, given, strict=True)))
         cell: int | float = self.counts[index].item()

@@ -65,7 +65,9 @@ class Workload:
         for inside in _BRACKETS.findall(text):
             names = [quoted or plain for quoted, plain in _NAMES.findall(inside)]
             if _NAMES.sub("", inside).strip(" \t\n,") or not all(names):
-                raise InvalidWorkload(f"cannot read the margin [{inside}]: a quote is open, or a name empty.")
+                raise InvalidWorkload(
+                    f"cannot read the margin [{inside}]: a quote is not closed, or a name is empty."
+                )
             if one_letter:
                 names = [letter for name in names for letter in name]
             margins.append(names)
@@ -151,16 +153,18 @@ class Workload:
         if isinstance(weights, Mapping):
             named = {self._margin(m): w for m, w in weights.items()}
             if len(named) < len(weights):
-                raise InvalidWorkload("a weight is given twice for one margin.")
+                raise InvalidWorkload("there are two weights for one margin.")
             asked = set(self.margins)
             for margin in named:
                 if margin not in asked:
                     raise InvalidWorkload(
-                        f"a weight is given for {show_margin(margin)}, which is not asked for."
+                        f"there is a weight for {show_margin(margin)}, which is not in the workload."
                     )
             given: list[object] = [named.get(m, 1) for m in self.margins]
         elif isinstance(weights, str):
-            raise InvalidWorkload("weights are numbers, one a margin, or a mapping from margins to numbers.")
+            raise InvalidWorkload(
+                "weights must be numbers, one per margin, or a mapping from margins to numbers."
+            )
         else:
             given = list(weights)
         if len(given) != len(self.margins):
@@ -168,7 +172,7 @@ class Workload:
         exact = tuple(exact_fraction(w, name="a margin's weight", error=InvalidWorkload) for w in given)
         if min(exact) <= 0:
             raise InvalidWorkload(
-                "a margin's weight must be positive; leave out a margin that is not wanted."
+                "a margin's weight must be positive. Leave out a margin that you do not need."
             )
         return exact
 

@@ -1,4 +1,4 @@
-r"""How strongly two attributes hang together: χ², Cramér's V, odds ratios and rates, with and without the noise.
+r"""How strongly two attributes are associated: χ², Cramér's V, odds ratios and rates, with and without the noise.
 
 Noise scatters counts away from independence, so that χ² of a released table is too large: by what the noise adds to
 it, Σ Var(d_ij)/E_ij with d the difference of a cell from what its margins let expect, E. That is known from the

@@ -19,7 +19,7 @@ from tabulary.noise import IntegerNoise
 
 _STEPS = 200
 _PRECISION = 1e-12
-# What is left out where a law is listed value by value, and the most sums that that may take.
+# The probability that is left out if a law is listed value by value, and the most sums that a list may take.
 _LEFT_OUT = 1e-12
 _MOST_SUMS = 20_000_000
 # Where a likelihood may have several peaks, as many shares are tried.
@@ -74,7 +74,7 @@ class OneCount:
             return self.statistic(value, p0) >= limit
 
         below, above = min(x, lowest), max(x, highest)
-        # The statistic is smallest near the middle. Beyond the reach nothing has a probability to speak of.
+        # The statistic is smallest near the middle. Beyond the reach probabilities are negligible.
         left = _last(reaches, below, middle + 1) if reaches(below) else below - 1
         right = _first(reaches, max(left, middle - 1), above) if reaches(above) else above + 1
         return min(1.0, self._up_to(left, p0) + self._from(right, p0))

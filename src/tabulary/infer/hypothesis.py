@@ -24,8 +24,8 @@ ASYMPTOTIC = "the statistic is taken as χ², which is right for large counts"
 MATCHED = (
     "the statistic is taken as a multiple of χ² with the mean and variance that counts and noise give it"
 )
-EMPTY = "cells that the hypothesis estimates as empty say nothing of it and are left out"
-SMALL = "many cells are small beside their noise, where χ² is no good guide: use method='bootstrap'"
+EMPTY = "cells that the hypothesis estimates as empty hold no information on it and are left out"
+SMALL = "many cells are small compared with their noise, so χ² is not reliable: use method='bootstrap'"
 
 # A cell with fewer people than this is empty.
 NOBODY = 1e-6
@@ -35,7 +35,7 @@ _MANY_ZEROS = 0.05
 
 @dataclass(frozen=True, eq=False)
 class NullFit:
-    """A hypothesis fitted to released counts: its statistic, and the means it estimates for all cells, in order."""
+    """A hypothesis fitted to released counts: its statistic and the estimated means of all cells, in order."""
 
     statistic: float
     degrees_of_freedom: int
@@ -70,7 +70,7 @@ class LogLinearHypothesis:
         return all(isinstance(noise, IndependentNoise) for noise in self.noises)
 
     def test(self, name: str, fit: NullFit) -> TestResult:
-        """Return the test of the fitted hypothesis, its p-value from the law that the statistic has under it."""
+        """Return the test of the fitted hypothesis, with a p-value from the law of the statistic under it."""
         freedom, held = fit.degrees_of_freedom, fit.held
         p_value, reference = upper_tail(fit.statistic, freedom), ASYMPTOTIC
         if freedom and not self._independent:
@@ -82,7 +82,7 @@ class LogLinearHypothesis:
         return TestResult(name, fit.statistic, freedom, p_value, "noise-aware", (*fit.assumed, reference))
 
     def _moments(self, fit: NullFit) -> Floats | None:
-        """Return what the cells add to the statistic, or None where that is not known cell by cell."""
+        """Return the moments that each cell adds to the statistic, or None if they are not known for every cell."""
         found, begin = [], 0
         for noise in self.noises:
             assert isinstance(noise, IndependentNoise), "what is shared has no law cell by cell"
@@ -100,7 +100,7 @@ class LogLinearHypothesis:
         best_means, best = cells.saturated()
         held = fit.means > NOBODY
         left_out = not held.all()
-        # The likelihood of the cells that are left, which the empty ones do not touch.
+        # Empty cells do not change the likelihood of the others.
         likeliest = cells.evaluate(fit.log_means)[0]
         statistic = 2 * float((best - likeliest)[held].sum())
         freedom = int(held.sum()) - (self._rank(held) if left_out else fit.rank)
@@ -122,7 +122,7 @@ class LogLinearHypothesis:
     ) -> NullFit:
         means, held = np.zeros(self.possible.size), np.zeros(self.possible.size, dtype=np.bool_)
         means[self.possible], held[self.possible] = fitted, kept
-        # With no freedom the hypothesis is the saturated model, and what is left of the statistic is rounding.
+        # Without degrees of freedom the hypothesis is the saturated model: the rest of the statistic is rounding.
         return NullFit(max(statistic, 0.0) if freedom else 0.0, freedom, means, held, assumed)
 
     def _cells(self, counts: NDArray[np.int64] | Floats) -> NoisyCells:

@@ -101,7 +101,7 @@ def check_method(method: object) -> None:
 
 
 def two_way_design(shape: tuple[int, ...]) -> Floats:
-    """Return the rows of log μ_ij = α_i + β_j, one a cell: where each level of each attribute is.
+    """Return the rows of log μ_ij = α_i + β_j, one row per cell, with ones for its levels.
 
     >>> two_way_design((1, 2)).tolist()
     [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]

@@ -76,7 +76,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Intervals(LongForm):
-    """A table of intervals, one for each cell; each holds its own truth as often as stated, not all at once."""
+    """A table of intervals, one per cell. The confidence holds for each interval, not for all of them together."""
 
     domain: Domain
     estimates: Floats
@@ -174,7 +174,7 @@ def intervals(
 ) -> Intervals:
     """Return the intervals of all cells of a table, or of all cells of one of its margins.
 
-    `per` names some of the attributes of the margin: each cell is then told as a share of its cell of that margin,
+    `per` names some of the attributes of the margin: each cell is then given as a share of its cell of that margin,
     such as the jobs of each sex with `margin=["sex", "job"], per=["sex"]`; `per=[]` makes shares of the whole.
     Attributes keep the order of the table. Each interval is that of `interval`, except that draws with different
     weights are taken as normal with a corrected kurtosis, as `ReleasedTable.interval` does.

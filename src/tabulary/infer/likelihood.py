@@ -22,9 +22,10 @@ from tabulary.infer.table_noise import IndependentNoise, whole_counts
 from tabulary.noise.count_likelihood import COLUMN, EXACT
 
 _MOST_STEPS = 400
-# On the boundary what is left to gain may fall only as one over the steps; after so many, so little is nothing.
+# On the boundary the possible gain may fall as slowly as one over the steps: after so many steps, so little counts as
+# none.
 _PATIENCE, _LITTLE = 50, 1e-8
-# What the likelihood may still gain when a fit is done, and the digits that a sum of many logarithms has.
+# The possible gain at which a fit ends, and the relative rounding of a sum of many logarithms.
 _TOLERANCE, _ROUNDING = 1e-11, 1e-14
 # The most that a log-mean may move in one step, the least that a step is shortened to, and the bounds of log-means.
 _LONGEST, _SHORTEST = 5.0, 1e-9
@@ -36,7 +37,7 @@ _NOTHING = 1e-300
 
 
 class NoisyCells:
-    """Released values and the law of what lies behind each: the likelihood of any means, cell by cell.
+    """Released values with the law of their noise: the likelihood of the means of all cells.
 
     `noise` is None where the values are exact. Cells keep the shape of the table.
 
@@ -75,7 +76,7 @@ class NoisyCells:
         self._saturated: tuple[Floats, Floats] | None = None
 
     def evaluate(self, log_means: ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Return log f, E[a | x] and Var(a | x) of every cell; a log-mean of -inf is a cell where nobody can be."""
+        """Return log f, E[a | x] and Var(a | x) of every cell; a log-mean of -inf is a structural zero."""
         from tabulary.infer import kernels
 
         with np.errstate(over="ignore", under="ignore"):
@@ -99,7 +100,7 @@ class NoisyCells:
         return float(self.evaluate(log_means)[0].sum())
 
     def saturated(self) -> tuple[Floats, Floats]:
-        """Return the mean that makes each cell by itself the likeliest, perhaps 0, and log f there."""
+        """Return the mean that maximises the likelihood of each cell separately, possibly 0, and log f there."""
         from tabulary.infer import kernels
 
         if self._saturated is None:
@@ -205,7 +206,7 @@ class LogLinearFit:
 def fit_log_linear(
     cells: NoisyCells, design: ArrayLike, *, offset: ArrayLike | None = None, start: ArrayLike | None = None
 ) -> LogLinearFit:
-    r"""Return the maximum of the likelihood over log μ = offset + design · θ; one row of `design` a cell, in order.
+    r"""Return the maximum of the likelihood over log μ = offset + design · θ; one row of `design` per cell, in order.
 
     Newton's method with the gradient D'(E[a | x] - μ) and the observed information D' diag(μ - Var(a | x)) D. Where
     noise exceeds counts the likelihood is not concave: along axes of the wrong curvature the step takes its absolute
@@ -277,7 +278,7 @@ class _Model:
         return np.clip(self.offset + self.design @ theta, _LOWEST, _HIGHEST)
 
     def _at(self, log_means: Floats) -> tuple[float, Floats, Floats, Floats]:
-        """Return the likelihood, its gradient, and what each cell tells: as it was released, and were it exact."""
+        """Return the likelihood, its gradient, the information of each cell, and its information if it were exact."""
         logarithms, expected, variances = self.cells.evaluate(log_means.reshape(self.cells.shape))
         means = np.exp(log_means)
         gradient = self.design.T @ (expected.reshape(-1) - means)

@@ -40,7 +40,7 @@ _RESTLESS = (
 
 @dataclass(frozen=True, eq=False)
 class NearestFit:
-    """The fitted means, the distance that is left, and the number of free parameters that the cells determine."""
+    """The fitted means, the remaining distance, and the number of free parameters that the cells determine."""
 
     means: Floats
     statistic: float
@@ -50,7 +50,7 @@ class NearestFit:
 def nearest_log_linear(
     observed: Floats, covariance: Floats, design: Floats, *, offset: Floats | None = None
 ) -> NearestFit:
-    """Return the means exp(offset + design · θ) nearest to released values, one row of `design` a cell.
+    """Return the means exp(offset + design · θ) nearest to released values, one row of `design` per cell.
 
     Costs a few inverses of the covariance: 2,500 cells take seconds. Raises NotCertified if the iteration does not
     come to rest.
@@ -79,7 +79,7 @@ def nearest_log_linear(
         theta, distance = _nearest(observed, weights, design, means_at, theta)
         if abs(distance - before) <= _TOLERANCE * (1 + distance):
             return NearestFit(means_at(theta), distance, rank)
-        # Means that swing between two values are met half-way.
+        # Means that swing between two values are replaced by their average.
         spread = means_at(theta) if turn < _PATIENCE else (spread + means_at(theta)) / 2
     raise NotCertified(_RESTLESS)
 

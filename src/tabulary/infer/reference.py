@@ -1,4 +1,4 @@
-r"""The law of the likelihood ratio when the hypothesis holds, where noise is not small beside the counts.
+r"""The law of the likelihood ratio when the hypothesis holds, where noise is not small compared with the counts.
 
 Wilks' χ² is the limit for large counts: then every cell adds a squared normal number to the statistic. Behind noise it
 need not be near. A cell whose noise is a wide Laplace law adds about 2|noise|/scale, which is exponential with mean 2
@@ -31,10 +31,10 @@ from tabulary.infer.table_noise import CountLaw, IndependentNoise
 
 # Moments are computed at the means exp(k/4) and interpolated between.
 _STEP = 0.25
-# What is left out of the law of a released value, and at about how many values it is looked at.
+# The probability that is left out of the law of a released value, and the approximate number of values that are used.
 _LEFT_OUT = 2e-9
 _POINTS = 600
-# How many standard deviations of a Poisson count are looked at, and how many counts more.
+# A Poisson count is followed for so many standard deviations, and so many counts more.
 _DEVIATIONS, _MORE = 6.5, 12
 # The least mean of the statistic, beside that of χ².
 _LEAST = 0.1
@@ -43,7 +43,7 @@ _LEAST = 0.1
 def matched_tail(
     statistic: float, degrees_of_freedom: int, moments: Floats, design: Floats, means: Floats
 ) -> float:
-    """Return how likely so large a statistic is, from what `cell_moments` says of the cells of a hypothesis.
+    """Return the probability of a statistic this large or larger, from the `cell_moments` of a hypothesis.
 
     `design` has a row for each cell and determines cells - `degrees_of_freedom` parameters.
     """
@@ -71,13 +71,12 @@ def scaled_tail(statistic: float, mean: float, variance: float) -> float:
 
 
 def cell_moments(noise: IndependentNoise, terms: NDArray[np.int64], means: Floats) -> Floats | None:
-    """Return a row each of E t, Var t, E s²/μ and Cov(t, s²)/E s² for cells with so many draws and these means.
+    """Return four rows: E t, Var t, E s²/μ and Cov(t, s²)/E s², for cells with `terms` draws and these means.
 
     None for a perturbation without a bound whose law depends on the count.
     """
     if reach_of(noise.law, 1, _LEFT_OUT) is None:
         return None
-    # Every law is a frozen dataclass, which its protocol cannot say.
     law: Any = noise.law
     places = np.log(means) / _STEP
     below = np.floor(places).astype(np.int64)
@@ -123,7 +122,7 @@ def _moments_at(law: Any, terms: int, minimum: int | None, node: int) -> tuple[f
 
 
 def _values(law: Any, terms: int, minimum: int | None, mean: float) -> tuple[NDArray[np.int64], Floats]:
-    """Return the released values of a cell that matter, and how many each stands for."""
+    """Return the released values of a cell that matter, and the number of values that each one represents."""
     reach = reach_of(law, terms, _LEFT_OUT)
     assert reach is not None, "a law without a reach has no moments"
     below, above = reach

@@ -1,4 +1,4 @@
-"""Backward elimination: interactions dropped one by one, as the noise allows and as one would who ignores it."""
+"""Backward elimination: interactions dropped one by one, by tests that know the noise or by naive ones."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

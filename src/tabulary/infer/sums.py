@@ -1,4 +1,4 @@
-"""The law of the error of a weighted sum of released cells, from the draws that it is made of."""
+"""The law of the error of a weighted sum of released cells, from the independent draws in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class GivenCovariance:
 
 
 def shared_noise(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> CellCovariance:
-    """Return how the errors of the cells of a released table hang together, or raise InvalidNoise.
+    """Return the covariance of the errors of the cells of a released table, or raise InvalidNoise.
 
     >>> from tabulary import Domain
     >>> from tabulary.noise import DiscreteLaplace
@@ -101,7 +101,7 @@ class SumLaw:
 
     @cached_property
     def single(self) -> tuple[IntegerNoise, Floats] | None:
-        """The one noise that all draws have and the sizes of their weights, if it is one and there are not many."""
+        """The law of all draws and the sizes of their weights; None if there are several laws or too many draws."""
         noises = {d.noise for d in self.draws if np.any(d.weights)}
         if len(noises) != 1:
             return None

@@ -1,4 +1,4 @@
-"""What is known of the noise of a table: read from the table itself, or given with it."""
+"""The noise of a table: stated by the released table, or given with a plain table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tabulary.release import ReleasedTable
 
 
 class CountRow(Protocol):
-    """The published values of one original count, `lowest` and on, with their probabilities."""
+    """The published values of one original count, from `lowest` upwards, with their probabilities."""
 
     @property
     def lowest(self) -> int:
@@ -33,7 +33,7 @@ class CountRow(Protocol):
 
 @runtime_checkable
 class CountLaw(Protocol):
-    """A law of what is published that may depend on the original count; see `tabulary.perturb`.
+    """The law of the published value of a count, which may depend on the count; see `tabulary.perturb`.
 
     From the count `settled` on all rows are one row moved along; None if there is none. `bound` is the largest
     change, None for a law without one.
@@ -46,7 +46,7 @@ class CountLaw(Protocol):
 
     @property
     def settled(self) -> int | None:
-        """The count from which on all rows are alike."""
+        """The count from which all rows are the same row, moved; None if there is none."""
         ...
 
     def row(self, original: int) -> CountRow:
@@ -59,12 +59,12 @@ class CountLaw(Protocol):
 
 
 TableLaw = AddedNoise | CountLaw
-"""What the cells of a table got: a noise that is added to every count, or a law that depends on the count."""
+"""A noise that is added to every count, or a law that depends on the count."""
 
 
 @dataclass(frozen=True, eq=False)
 class IndependentNoise:
-    """Noise that is drawn for every cell by itself: one law, and how many draws of it are added up in each cell.
+    """Noise that is drawn for every cell separately: one law, and the number of its draws in each cell.
 
     A cell with no draw is exact: a structural zero, or a count that was never protected. `minimum` is the value
     that smaller ones were published as; None where negative values were kept.
@@ -102,7 +102,7 @@ class IndependentNoise:
 
     @property
     def standard_deviations(self) -> Floats:
-        """The standard deviation of what was added to each cell, while negative values are kept.
+        """The standard deviation of the noise in each cell, if negative values are kept.
 
         Of a law that depends on the count, that of large counts; of one that never settles there is none.
         """
@@ -219,7 +219,7 @@ def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> T
 
 
 def law_given(noise: TableLaw | Mapping[str, object]) -> TableLaw:
-    """Return the law that is given as itself, as a perturbation that adds it to every count, or as a description.
+    """Return the law that is given: a law, a perturbation that adds a law to every count, or a description.
 
     >>> law_given({"family": "discrete-gaussian", "variance_parameter": "9"})
     DiscreteGaussian(variance_parameter=Fraction(9, 1))
@@ -264,7 +264,7 @@ def _stated(table: ReleasedTable) -> TableNoise:
 
 
 def _plain(law: Any) -> TableLaw:
-    """Return the noise of a perturbation that adds the same to every count, and any other law as it is."""
+    """Return the noise of a perturbation that adds the same noise to every count; return any other law unchanged."""
     noise = getattr(law, "noise", None)
     found = law if noise is None else noise
     if not isinstance(found, AddedNoise | CountLaw):

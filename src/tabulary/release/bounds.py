@@ -70,8 +70,8 @@ def refuse_vast(
     largest = max(cells, default=0)
     if largest > max_cells or sum(cells) > in_all * max_cells:
         raise ReleaseError(
-            f"the plan calls for tables of more cells than are read: at most {max_cells:,} in one table and "
-            f"{in_all * max_cells:,} in all. If its publisher means that, load it in Python with a "
+            f"the plan requests tables with more cells than may be read: at most {max_cells:,} in one table "
+            f"and {in_all * max_cells:,} in all. If its publisher intends this, load it in Python with a "
             "larger max_cells."
         )
     sets = sum(_power(len(table["attributes"])) for table in tables)
@@ -89,7 +89,7 @@ def refuse_vast(
 
 def _refuse(what: str, found: int, most: int) -> None:
     if found > most:
-        raise ReleaseError(f"the plan has more {what} than are read: the most is {most:,}.")
+        raise ReleaseError(f"the plan has more {what} than may be read: the limit is {most:,}.")
 
 
 def _product(levels: Mapping[str, int], attributes: Any, most: int) -> int:

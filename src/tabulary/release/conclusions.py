@@ -98,12 +98,15 @@ def _people(possible: int, above: int, why: str) -> Conclusion:
         are = "is" if above == 1 else "are"
         found = f"Of the {show_count(possible)} possible cells, {show_count(above)} {are}"
     return Conclusion(
-        "That people are in a cell whose interval lies above zero.", f"{found} of this kind. {why}"
+        "That people are in a cell whose interval is above zero.", f"{found} of this kind. {why}"
     )
 
 
 def _drawn(order: int) -> str:
-    return f"The count of such a cell may come from {'its row and column' if order == 2 else 'smaller tables'} alone."
+    return (
+        "The count of such a cell may follow from "
+        f"{'its row and column' if order == 2 else 'smaller tables'} alone."
+    )
 
 
 def _by_noise(expected: float, *, linear: bool) -> str:
@@ -124,10 +127,10 @@ def _differences(limits: Sequence[Limits], *, shrunk: bool) -> Conclusion | None
         else f"that is from {show_count(_up(least))}, in {table_name(finest.margin)}, to {show_count(_up(most))}"
     )
     return Conclusion(
-        "That two counts of one table differ, if they are further apart than noise makes them.",
-        f"How far is listed below for each table: {spread}. A smaller difference may be noise. It is the limit for two "
-        "cells that were chosen beforehand, not for the two that stand out."
-        + (" It holds as far as the intervals of shrunk tables do." if shrunk else ""),
+        "That two counts of one table differ, if their difference is larger than noise makes it.",
+        f"The limit for each table is listed below: {spread}. A smaller difference may be noise. The limit "
+        "is for two cells that were chosen beforehand, not for the two that stand out."
+        + (" It is only as good as the intervals of shrunk tables." if shrunk else ""),
     )
 
 
@@ -137,13 +140,14 @@ def _agreement(found: Disagreement) -> Conclusion | None:
     if found.agrees:
         return Conclusion(
             "That sums over different tables agree.",
-            "Where two tables share attributes, they give the same sums: it does not matter which one is added up.",
+            "If two tables share attributes, they give the same sums: you may add up either one.",
         )
     where = f"on {' and '.join(found.on)}" if found.on else "on the total"
     return Conclusion(
-        "That something is wrong where two tables disagree.",
-        f"They have noise of their own: their sums differ by up to {show_count(round(found.largest, 1))} ({where}). "
-        "Both are right within their errors. Where the folder has a table on just these attributes, use that one.",
+        "That something is wrong if two tables disagree.",
+        f"Each table has its own noise: their sums differ by up to {show_count(round(found.largest, 1))} "
+        f"({where}). Both are right within their errors. If the folder has a table on exactly these "
+        "attributes, use that one.",
     )
 
 
@@ -151,7 +155,7 @@ def _sums() -> Conclusion:
     return Conclusion(
         "Sums and differences of counts, with an interval of their own.",
         "The mean of the noise is zero, so a sum is not biased. Its error is not the sum of the errors; "
-        "tabulary.infer.interval knows it.",
+        "tabulary.infer.interval computes it.",
     )
 
 
@@ -163,34 +167,35 @@ def _test(tables: Sequence[ReleasedTable]) -> Conclusion | None:
     asked = "Whether attributes are related" if len(margin) > 1 else "Whether levels are equally frequent"
     return Conclusion(
         f"{asked}, by a test that knows the noise.",
-        "It asks whether what is seen is more than noise and chance would make. In this folder:",
+        "A test asks whether the effect is more than noise and chance would make. In this folder:",
         f"tabulary test . {_shell(show_margin(margin))}",
     )
 
 
 def _one_person(plan: Plan, tables: Sequence[ReleasedTable], *, linear: bool) -> Conclusion:
     whose = (
-        "The promise above covers the sensitive attributes alone"
+        "The promise above covers only the sensitive attributes"
         if plan.neighbours.sensitive
-        else "The promise above bounds what all tables together tell about one person"
+        else "The promise above limits what all tables together say about one person"
     )
     finest = min((_finest(table) for table in tables), key=lambda each: each[0]) if linear else None
     if finest is None or math.isinf(finest[0]):
         return Conclusion(
             "Who is in a cell, or that one person is there.",
-            f"A published count of 1 does not stand for one person: its interval says what it may stand for. {whose}.",
+            f"A published count of 1 does not mean one person: its interval says what it may mean. {whose}.",
         )
     width, name = finest
     if width < 1:
         return Conclusion(
             "That nothing here shows one person.",
-            f"In the table {name} the noise is so small that counts are off by less than one with probability 95 %: "
-            f"there a small count may show a person to those who know the others. {whose}.",
+            f"In the table {name} the noise is so small that counts have an error below one with "
+            "probability 95 %: a small count there may show a person to readers who know the others. "
+            f"{whose}.",
         )
     return Conclusion(
         "Who is in a cell, or that one person is there.",
-        f"Even where the noise is smallest, in the table {name}, a published count of 1 stands for any count up to "
-        f"{show_count(math.floor(1 + width))}, with probability 95 %. {whose}.",
+        f"Even in the table with the smallest noise, {name}, a published count of 1 may mean any count up "
+        f"to {show_count(math.floor(1 + width))}, with probability 95 %. {whose}.",
     )
 
 
@@ -211,12 +216,12 @@ def _empty(tables: Sequence[ReleasedTable]) -> Conclusion:
     if not found:
         return Conclusion(
             "That a combination is rare because its count is small.",
-            "Its interval says how many people it may stand for. No possible cell has a count of zero or below here, "
-            "and that does not say that each of them has people in it.",
+            "Its interval says how many people it may mean. No possible cell has a count of zero or below "
+            "here, but this does not mean that each of them has people.",
         )
     are = "possible cell has a count" if found == 1 else "possible cells have a count"
     upto = (
-        f". By their intervals, up to {show_count(math.floor(most))} people may be in one"
+        f". By their intervals, one of them may have up to {show_count(math.floor(most))} people"
         if most >= 1
         else ""
     )
@@ -231,12 +236,13 @@ def _at_once(tables: Sequence[ReleasedTable], *, shrunk: bool) -> Conclusion | N
     cells = sum(int((np.asarray(table.half_widths()) > 0).sum()) for table in tables)
     if cells < 2:
         return None
-    head = "That all intervals hold at once."
+    head = "That all intervals are right at the same time."
     if shrunk:
         return Conclusion(
             head,
-            f"Each says 95 %, and in trials {SHRUNK_HELD} of all cells were in theirs, as the page “Shrinkage” of "
-            "Tabulary’s documentation tells. A cell that stands out among many is the least likely to be.",
+            f"Each says 95 %, and in trials {SHRUNK_HELD} of all intervals contained the truth; the page "
+            "“Shrinkage” of Tabulary’s documentation describes the trials. A cell that stands out among "
+            "many is the least likely to be right.",
         )
     missing = cells * (1 - CONFIDENCE)
     some = (
@@ -246,8 +252,8 @@ def _at_once(tables: Sequence[ReleasedTable], *, shrunk: bool) -> Conclusion | N
     )
     return Conclusion(
         head,
-        f"Each holds with probability 95 % by itself. Of the {show_count(cells)} here, {some}, and the cell that "
-        "stands out among many may be one of those.",
+        f"Each interval is right with probability 95 %. Of the {show_count(cells)} intervals here, {some}, "
+        "and the cell that stands out among many may be one of those.",
     )
 
 
@@ -256,42 +262,47 @@ def _biased(plan: Plan) -> Conclusion | None:
         case "shrink":
             return Conclusion(
                 "That attributes are unrelated because these tables show no relation.",
-                "The tables are drawn towards their base, and what is weaker than the noise is missing in them.",
+                "The tables are shrunk towards their base, and relations that are weaker than the noise "
+                "are missing.",
             )
         case "shift":
             return Conclusion(
                 "That sums over many cells are right.",
-                "Every cell was raised by the same amount on average, and a sum is raised by that for each cell of it.",
+                "Every cell was raised by the same amount on average, and a sum is raised by this amount "
+                "for each of its cells.",
             )
         case kind if kind in CONSTRAINED:
             return Conclusion(
                 "That sums over many small cells are right.",
-                "The tables were made non-negative, which makes small counts larger and large ones smaller. The stated "
-                "errors are for a cell by itself, and include that bias; the error of a sum does not follow from them.",
+                "The tables were made non-negative, which makes small counts larger and large ones "
+                "smaller. The stated errors are for single cells and include that bias; they do not give "
+                "the error of a sum.",
             )
     return None
 
 
 def _as_exact() -> Conclusion:
     return Conclusion(
-        "Anything by a method that takes these counts as exact.",
-        "A chi-squared test from any package finds association in the noise, and more of it the larger the noise is.",
+        "Anything from a method that treats these counts as exact.",
+        "A chi-squared test from any package finds association in the noise, and finds more of it with "
+        "larger noise.",
     )
 
 
 def _untested(*, shrunk: bool) -> Conclusion:
     return Conclusion(
         "Whether attributes are related, by a test.",
-        "After such a reconstruction the errors of cells hang together in a way that is not known; a test that takes "
-        f"the counts as exact finds too much{' or too little' if shrunk else ''}. Tests need a release of the same "
-        "tables with reconstruct = “none”.",
+        "After such a reconstruction the dependence between the errors of cells is not known; a test that "
+        f"treats the counts as exact finds too much{' or too little' if shrunk else ''}. Tests need a "
+        "release of the same tables with reconstruct = “none”.",
     )
 
 
 def _sampled() -> Conclusion:
     return Conclusion(
         "Anything about people who are not in the records.",
-        "The error bars show the noise alone. If the records are a sample, their sampling error comes on top.",
+        "The error bars show only the noise. If the records are a sample, the sampling error comes in "
+        "addition.",
     )
 
 

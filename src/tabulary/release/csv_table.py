@@ -46,7 +46,7 @@ def _numbers(text: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[
     """Return the numbers that are written from `starts` to `stops`."""
     lengths = stops - starts
     if lengths.min() < 1 or lengths.max() > _LONGEST:
-        raise InvalidTable("a field of it that should be a number is none.")
+        raise InvalidTable("a field of it must be a number, and is not.")
     first = text[starts[0] : stops[0]].tobytes()
     kind = np.int64 if _WHOLE.fullmatch(first) else np.float64
     found = np.empty(len(starts), dtype=kind)
@@ -58,5 +58,5 @@ def _numbers(text: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[
         try:
             found[rows] = np.ascontiguousarray(letters).view(f"S{len(places)}")[:, 0].astype(kind)
         except (ValueError, OverflowError):
-            raise InvalidTable("a field of it that should be a number is none.") from None
+            raise InvalidTable("a field of it must be a number, and is not.") from None
     return found

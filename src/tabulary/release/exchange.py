@@ -149,8 +149,8 @@ def table_from_document(document: object, plan: Plan | None = None) -> ReleasedT
     read = _checked(document)
     if read["errors"] == "unknown":
         raise InvalidTable(
-            f"the table is protected by the method {read['method']!r}, which is not differentially private, and the "
-            "law of its errors is not known: it is no released table."
+            f"the table is protected by the method {read['method']!r}, which is not differentially private, "
+            "and the law of its errors is not known. So it cannot be read as a released table."
         )
     by, where, keep = _question(read["question"])
     counts = _numbers(read, "count")
@@ -158,7 +158,7 @@ def table_from_document(document: object, plan: Plan | None = None) -> ReleasedT
         return ReleasedTable(Table(_domain(read), counts), _stated_errors(read, counts))
     if plan is None or plan.digest() != read["plan"]:
         raise InvalidTable(
-            "the errors of this table follow from the plan that it names. Give that plan, and no other."
+            "the errors of this table follow from the plan that it names. Give exactly that plan."
         )
     blank = _blank(plan, by, where, keep)
     if [(v["name"], tuple(v["levels"])) for v in read["variables"]] != list(
@@ -180,7 +180,7 @@ def counts_from_document(document: object) -> "tuple[Domain, np.ma.MaskedArray[A
     domain = _domain(read)
     counts: list[Any] = read["count"]
     if len(counts) != domain.size or not {type(count) for count in counts} <= {int, type(None)}:
-        raise InvalidTable("the document does not hold a whole number, or nothing, for each cell.")
+        raise InvalidTable("the document needs a whole number, or nothing, for each cell.")
     shown = Table(domain, np.array([count or 0 for count in counts]).reshape(domain.shape))
     withheld = np.array([count is None for count in counts]).reshape(domain.shape)
     return domain, np.ma.MaskedArray(shown.counts.astype(np.int64), withheld)
@@ -223,7 +223,7 @@ def _checked(document: object) -> dict[str, Any]:
             return read
         case {"schema": str(schema)} if schema != SCHEMA:
             raise InvalidTable(
-                f"this is a document of the schema {schema!r}, and this version of Tabulary reads {SCHEMA!r}."
+                f"this is a document of the schema {schema!r}, but this version of Tabulary reads {SCHEMA!r}."
             )
     raise InvalidTable("this is not a document of a table that Tabulary writes.")
 
@@ -241,7 +241,7 @@ def _question(question: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, s
             levels = (*where.values(), *(level for kept in keep.values() for level in _sequence(kept)))
             if all(isinstance(name, str) for name in (*by, *where, *keep, *levels)):
                 return tuple(by), where, keep
-    raise InvalidTable("the document does not say which question it answers the way Tabulary does.")
+    raise InvalidTable("the document does not state its question in the form that Tabulary writes.")
 
 
 def _sequence(value: object) -> Sequence[object]:
@@ -269,16 +269,16 @@ def _numbers(read: Mapping[str, Any], name: str) -> NDArray[Any]:
     values = read[name]
     shape = tuple(len(v["levels"]) for v in read["variables"])
     if not isinstance(values, list) or len(values) != math.prod(shape):
-        raise InvalidTable(f"the document does not hold one number under {name!r} for each cell.")
+        raise InvalidTable(f"the document does not have one number under {name!r} for each cell.")
     # A truth value would pass for a number.
     if not {type(value) for value in values} <= {int, float}:
-        raise InvalidTable(f"the document holds something else than numbers under {name!r}.")
+        raise InvalidTable(f"the document has values under {name!r} that are not numbers.")
     try:
         array = np.array(values).reshape(shape)
     except OverflowError:
         array = np.array([math.inf])
     if array.dtype.kind not in "if" or not np.isfinite(array).all():
-        raise InvalidTable(f"the document holds numbers under {name!r} that no table has.")
+        raise InvalidTable(f"the document has numbers under {name!r} that no table can have.")
     return array
 
 

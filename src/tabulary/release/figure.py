@@ -73,8 +73,8 @@ def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, stan
     """
     if len(table.margin) not in (1, 2):
         raise InvalidTable(
-            f"a picture shows one or two attributes, and this table has {len(table.margin)}. "
-            "Take a slice of it, or another table of the release."
+            f"a picture shows one or two attributes, but this table has {len(table.margin)}. Use a slice of "
+            "it, or another table of the release."
         )
     grouped = len(table.margin) == 2
     labels = told_apart(table.domain.levels_of(table.margin[-1]))
@@ -170,4 +170,4 @@ def _subtitle(table: ReleasedTable) -> str:
     widths = {cell.half_width for cell in cells_of(table) if not cell.impossible}
     if len(widths) == 1:
         return f"Each count is within ± {show_count(widths.pop())} of the truth with probability 95 %."
-    return "Each whisker holds the true count with probability 95 %."
+    return "Each whisker contains the true count with probability 95 %."

@@ -71,8 +71,8 @@ class StagedFolder:
             sync_folder(self.target.parent)
         except OSError as problem:
             raise ReleaseError(
-                f"the release stands at {self.target}, but the disk did not confirm it: {problem.strerror}. "
-                "Verify it before you rely on it."
+                f"the release is at {self.target}, but the disk did not confirm it: {problem.strerror}. "
+                "Verify the release before you rely on it."
             ) from problem
 
 
@@ -137,8 +137,8 @@ def list_folder(root: Path, subfolder: str, *, most: int) -> tuple[set[str], lis
             for entry in entries:
                 if len(files) + len(others) >= most:
                     raise ReleaseDamaged(
-                        f"the folder {root} holds more than {most:,} files, more than its manifest calls for. Nothing "
-                        "of it was used. Fetch the release again from its publisher."
+                        f"the folder {root} contains more than {most:,} files, more than its manifest "
+                        "lists. Nothing of it was used. Download the release again from its publisher."
                     )
                 name = f"{below}{entry.name}"
                 if name == subfolder and entry.is_dir(follow_symlinks=False):

@@ -88,8 +88,8 @@ def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, sta
     """
     if len(table.margin) < 2 or not fits_a_heat_map(table):
         raise InvalidTable(
-            f"a heat map shows two attributes of at most {MOST_SIDE} levels, for at most {MOST_PANELS} combinations "
-            f"of the levels of others, and this table is of shape {table.shape}. Take a slice of it."
+            f"a heat map shows two attributes of at most {MOST_SIDE} levels, for at most {MOST_PANELS} "
+            f"combinations of other levels, but this table has the shape {table.shape}. Use a slice of it."
         )
     cells = list(cells_of(table))
     *leading, row_attribute, column_attribute = table.margin

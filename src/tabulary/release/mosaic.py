@@ -74,8 +74,8 @@ def mosaic_svg(table: ReleasedTable, *, title: str = "", standalone: bool = True
     """
     if len(table.shape) != 2 or not (np.maximum(table.counts, 0).sum(axis=1) > 0).all():
         raise InvalidTable(
-            "a mosaic shows two attributes, with people in every level of the first, and this table is not of that "
-            "kind. Draw a heat map of it."
+            "a mosaic needs two attributes, with people in every level of the first, and this table is "
+            "different. Draw a heat map of it."
         )
     first, second = table.margin
     tiles = _tiles(table)

@@ -84,11 +84,11 @@ def _promise(subject: str, privacy: Privacy, neighbours: Neighbours) -> Promise:
         _bound(neighbours),
     )
     not_promised = (
-        "That nothing can be learned. What these tables say about groups, they say about their members too, "
-        "whether or not any one of them is in the data.",
-        f"That other releases from the same records come free. {joint}",
+        "That nothing can be learned. What these tables say about a group also applies to its members, "
+        "even if they are not in the data.",
+        f"That other releases from the same records are free. {joint}",
         *_public_number(neighbours),
-        "That every number is close to the truth. Each comes with its own error.",
+        "That every number is close to the truth. Each number has its own error.",
     )
     return Promise(f"{subject} {kind}", meaning, _protected(neighbours), conditions, not_promised)
 
@@ -140,8 +140,8 @@ def _exact_words(plan: Plan) -> str:
 
 def _unprotected(exact: str) -> str:
     return (
-        "That anything but the sensitive attributes is hidden. What a person's other attributes are, and whether "
-        f"a person is in the data, is not protected. Released exactly, without noise: {exact}."
+        "That anything except the sensitive attributes is hidden. A person's other attributes, and whether "
+        f"a person is in the data, are not protected. Released exactly, without noise: {exact}."
     )
 
 
@@ -151,8 +151,8 @@ def _kind(privacy: Privacy) -> tuple[str, tuple[str, ...], str]:
             return (
                 f"ε-differentially private with ε = {show_fraction(epsilon)}.",
                 (
-                    "Whatever these tables show, one person could not have made it much likelier: with or "
-                    f"without that change, no outcome is more than e^ε = {likelier(epsilon)} times as likely.",
+                    "One person cannot have made any published result much likelier: with or without that "
+                    f"change, no outcome is more than e^ε = {likelier(epsilon)} times as likely.",
                     guess_sentence(privacy),
                 ),
                 "Their ε add up, and a group of k people together has k times ε.",
@@ -162,10 +162,10 @@ def _kind(privacy: Privacy) -> tuple[str, tuple[str, ...], str]:
                 "(ε, δ)-differentially private with "
                 f"ε = {show_fraction(epsilon)} and δ = {show_fraction(delta)}.",
                 (
-                    "Whatever these tables show, one person could not have made it much likelier: with or "
-                    f"without that change, any set of outcomes is at most e^ε = {likelier(epsilon)} times as "
-                    "likely, plus δ. The δ is the room left for outcomes that break the factor; it "
-                    "should be far smaller than one over the number of people.",
+                    "One person cannot have made any published result much likelier: with or without that "
+                    f"change, any set of outcomes is at most e^ε = {likelier(epsilon)} times as likely, "
+                    "plus δ. The δ allows for outcomes that break the factor; it should be far smaller "
+                    "than one over the number of people.",
                     guess_sentence(privacy),
                 ),
                 "Their ε and δ add up; for a group of k people ε grows k-fold, and δ faster than that.",
@@ -189,22 +189,24 @@ def guess_sentence(privacy: Privacy) -> str:
     """Return how often the best guess between two neighbours is right (`guessing`), as a sentence. Rounded up.
 
     >>> print(guess_sentence(ZCDP("1/2")))  # doctest: +NORMALIZE_WHITESPACE
-    Someone who knows everything else, and would guess at even odds which of the two data sets that the promise
-    compares is the true one, is right at most 74.0 % of the time. A coin is right 50 % of the time.
+    Take a person who knows everything else, and at first believes that both data sets that the promise compares
+    are equally likely. This person's guess is right at most 74.0 % of the time. A coin is right 50 % of the time.
     """
     percent = (100 * Decimal(guessing(privacy))).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
     little = " A parameter this large promises little." if percent >= _LITTLE else ""
     return (
-        "Someone who knows everything else, and would guess at even odds which of the two data sets that the promise "
-        f"compares is the true one, is right at most {percent} % of the time. A coin is right 50 % of the time.{little}"
+        "Take a person who knows everything else, and at first believes that both data sets that the "
+        f"promise compares are equally likely. This person's guess is right at most {percent} % of the "
+        f"time. A coin is right 50 % of the time.{little}"
     )
 
 
 def _protected(neighbours: Neighbours) -> str:
     if neighbours.sensitive:
         return (
-            f"Only one person's values of {listed(neighbours.sensitive)} are protected: the promise compares the "
-            "data with any other values of these in that person's place, all else being the same."
+            f"Only one person's values of {listed(neighbours.sensitive)} are protected: the promise "
+            "compares the data with data in which these values of that person are different and everything "
+            "else is the same."
         )
     many = neighbours.records > 1
     records = f"records, up to {neighbours.records:,} of them" if many else "record"
@@ -215,15 +217,15 @@ def _protected(neighbours: Neighbours) -> str:
         )
     other = "any others" if many else "any other"
     return (
-        "What one person's data say is protected: the promise compares the data with that person's "
-        f"{records} and with {other} in their place."
+        f"One person's data are protected: the promise compares the data with that person's {records} and "
+        f"with {other} in their place."
     )
 
 
 def _bound(neighbours: Neighbours) -> str:
     if neighbours.records == 1:
-        return "No person has more than one record. One who has more is protected less."
-    return f"No person has more than {neighbours.records:,} records. One who has more is protected less."
+        return "No person has more than one record. A person who has more is less protected."
+    return f"No person has more than {neighbours.records:,} records. A person who has more is less protected."
 
 
 def likelier(epsilon: Fraction) -> str:

@@ -151,9 +151,9 @@ class Publication:
         level = f"{100 * self.confidence:g} %"
         return {
             Status.estimated: (
-                f"noise was added; the interval holds the true count with probability {level}"
+                f"noise was added; the interval contains the true count with probability {level}"
                 if self.errors is not None
-                else "the count was perturbed; how far it may be off is not published"
+                else "the count was perturbed; the size of its error is not published"
             ),
             Status.unreliable: f"noise dominates: the {level} interval reaches zero",
             Status.withheld: "withheld",

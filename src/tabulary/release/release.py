@@ -90,13 +90,13 @@ class Release:
         wanted = plan.workload.margins
         if given.keys() != set(wanted) or len(listed) != len(wanted):
             raise InvalidTable(
-                f"the plan calls for the tables {plan.workload}, and those given are "
+                f"the plan requests the tables {plan.workload}, but these were given: "
                 f"{''.join(show_margin(table.domain.attributes) for table in listed) or 'none'}."
             )
         if not isinstance(title, str) or not title.isprintable():
-            raise InvalidTable(f"a release's title is printable text on one line, not {title!r}.")
+            raise InvalidTable(f"the title of a release must be printable text on one line, not {title!r}.")
         if engine is not None and not is_engine(engine):
-            raise InvalidTable(f"an engine that counts records is named by one word, not {engine!r}.")
+            raise InvalidTable(f"the name of an engine that counts records must be one word, not {engine!r}.")
         for margin, table in given.items():
             _check_fits(plan, margin, table)
         self.plan = plan
@@ -165,7 +165,7 @@ class Release:
         except (InvalidDomain, KeyError):
             known = "".join(map(show_margin, self.margins))
             raise UnknownMargin(
-                f"the release holds no table on {show_margin(tuple(map(str, named)))}. It holds {known}."
+                f"the release has no table on {show_margin(tuple(map(str, named)))}. It has {known}."
             ) from None
         return released if named == released.margin else released.transpose(named)
 
@@ -309,17 +309,15 @@ class Release:
             most = max(MAX_CELLS, sum(table.domain.size for table in self))
             read_release(self.folder, expected_digest=self.digest, key=public_key_of(key), max_cells=most)
         elif expected_digest is not None or key is not None:
-            raise ReleaseError(
-                "a release in memory has no digest and no signature to compare. Save it first."
-            )
+            raise ReleaseError("a release in memory has no digest and no signature. Save it first.")
         if expected_digest is not None and expected_digest.strip().lower() != self.digest:
             raise ReleaseDamaged(
                 f"the release has the digest {self.digest}, not the expected {expected_digest.strip()!r}. "
-                "Do not use it; fetch it again from its publisher."
+                "Do not use it; download it again from its publisher."
             )
         derived = plan_from_description(self.plan.describe())
         if derived != self.plan:
-            raise InvalidPlan("the plan of this release is not what its own description gives.")
+            raise InvalidPlan("the plan of this release does not agree with its own description.")
         for margin, released in self._tables.items():
             _check_fits(derived, margin, released.table)
             stated, law = released.standard_errors, derived.error_of(margin)
@@ -334,5 +332,5 @@ def _check_fits(plan: Plan, margin: Margin, table: Table) -> None:
         )
     if plan.whole and table.counts.dtype.kind != "i":
         raise InvalidTable(
-            f"the table on {show_margin(margin)} holds real numbers where whole ones were measured."
+            f"the table on {show_margin(margin)} has real numbers, but whole numbers were measured."
         )

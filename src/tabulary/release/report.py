@@ -178,7 +178,7 @@ def report_html(
         coverage=coverage_words(),
         held=SHRUNK_HELD,
         doubtful=(
-            "Add such cells up before drawing a conclusion."
+            "Add such cells up before you draw a conclusion."
             if plan.reconstruct == "none"
             else "Do not rely on such a cell."
         ),
@@ -225,7 +225,7 @@ def _picture(table: ReleasedTable, name: str, most_drawn: int) -> tuple[str, str
     if len(table.margin) < 2:
         return "", ""
     if table.domain.size > most_drawn:
-        return "", "The page has room for so many pictures only."
+        return "", "The page has room for this many pictures only."
     if reads_as_mosaic(table):
         return mosaic_svg(table, title=name, standalone=False), ""
     *others, across = table.margin
@@ -319,8 +319,8 @@ def _comparison(plan: Plan) -> ComparisonView:
     if len(plan.workload) > tables or sum(map(plan.domain.cells, plan.workload)) > cells:
         return ComparisonView(
             Markup(""),
-            "For so many tables this page does not compare the mechanisms, which would take long. "
-            "`tabulary plan --compare` does.",
+            "With this many tables, this page does not compare the mechanisms, because that would take "
+            "long. Use `tabulary plan --compare`.",
         )
     try:
         compared = compare_plans(request_of(plan), planned=plan, shrunk=False)

@@ -49,8 +49,8 @@ class PublicKey:
             or len(self.name) > _LONGEST_NAME
         ):
             raise UnusableKey(
-                f"a signer's name is printable text on one line, of at most {_LONGEST_NAME} characters and without "
-                "outer spaces."
+                f"a signer's name must be printable text on one line, with at most {_LONGEST_NAME} "
+                "characters and without outer spaces."
             )
         if not isinstance(self.raw, bytes) or len(self.raw) != _KEY_BYTES:
             raise UnusableKey(f"a public key has {_KEY_BYTES} bytes.")

@@ -138,8 +138,8 @@ class _Reading:
             shown.append(f"… and {len(found) - len(shown):,} more.")
         listing = "\n".join(f"  - {problem}" for problem in shown)
         return ReleaseDamaged(
-            f"the release at {self.folder} is not as it was published:\n{listing}\n"
-            "Do not use it; fetch it again from its publisher."
+            f"the release at {self.folder} is not as it was published:\n{listing}\nDo not use it; download "
+            "it again from its publisher."
         )
 
 
@@ -246,9 +246,9 @@ def _check_signature(
             reading.note(f"{MANIFEST} names the signer {signer}, and the signature {SIGNATURE} {what}.")
     if key is not None:
         if signer is None:
-            raise reading.damaged(f"it is not signed, and a signature of {key} was expected.")
+            raise reading.damaged(f"it is not signed, but a signature of {key} was expected.")
         if signer.raw != key.raw:
-            raise reading.damaged(f"it is signed by {signer}, and a signature of {key} was expected.")
+            raise reading.damaged(f"it is signed by {signer}, but a signature of {key} was expected.")
         if reading.problems:
             raise reading.damaged()
 

@@ -51,7 +51,7 @@ def _write_table(book: Any, published: Publication, bold: Any) -> None:
     names = {a: [published.level_label(a, level) for level in domain.levels_of(a)] for a in domain.attributes}
     columns = names[across[0]] if across else [published.measure_labels["count"]]
     if len(columns) + len(down) > _MOST_COLUMNS:
-        _write_text(sheet, 1, 0, "This table is too wide for a sheet: the sheet Cells holds all of it.")
+        _write_text(sheet, 1, 0, "This table is too wide for a sheet: the sheet Cells contains all of it.")
         return
     for place, attribute in enumerate(down):
         _write_text(sheet, _HEAD - 1, place, published.label(attribute), bold)
@@ -75,7 +75,7 @@ def _write_table(book: Any, published: Publication, bold: Any) -> None:
                 sheet.write_number(row, place, value, doubted if mark == Status.unreliable else plain)
     sheet.freeze_panes(_HEAD, len(down))
     _write_text(
-        sheet, _HEAD + domain.size // len(columns), 0, "What the numbers promise is told on the sheet Notes."
+        sheet, _HEAD + domain.size // len(columns), 0, "The sheet Notes says what the numbers promise."
     )
 
 
@@ -114,6 +114,6 @@ def _write_text(sheet: Any, row: int, column: int, text: str, look: Any = None) 
     """Write a text as text, whatever it looks like: one that begins with = is no formula, and 1-2 is no date."""
     if sheet.write_string(row, column, text, look) != 0:
         raise InvalidTable(
-            "a label is longer than the 32,767 characters that a cell of a workbook holds. Nothing was written. Choose "
-            "CSV or Parquet."
+            "a label is longer than 32,767 characters, the limit of a cell in a workbook. Nothing was "
+            "written. Choose CSV or Parquet."
         )

@@ -134,8 +134,9 @@ class AdaptivePlan:
         parts = _PARTS_PER_ATTRIBUTE * len(small.attributes) if rounds is None else rounds
         if isinstance(parts, bool) or not isinstance(parts, int) or parts < len(small.attributes):
             raise InvalidArgument(
-                f"rounds is a whole number, at least that of the attributes, here {len(small.attributes)}, which are "
-                f"measured first; not {parts!r}. Nothing was measured."
+                "rounds must be a whole number, at least the number of attributes, here "
+                f"{len(small.attributes)}, because these are measured first; not {parts!r}. Nothing was "
+                "measured."
             )
         return cls(small, Workload(small, asked.margins, asked.weights), privacy, near, parts, memory)
 

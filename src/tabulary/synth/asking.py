@@ -15,7 +15,8 @@ def asked_workload(domain: Domain, work: Workload | str) -> Workload:
     asked = Workload.parse(work, domain) if isinstance(work, str) else work
     if not isinstance(asked, Workload) or asked.domain != domain:
         raise InvalidWorkload(
-            "the workload is text such as '[sex age]', or a Workload of the records' domain. Nothing was measured."
+            "the workload must be text such as '[sex age]', or a Workload of the records' domain. Nothing "
+            "was measured."
         )
     return asked
 
@@ -24,7 +25,7 @@ def named_domain(asked: Workload) -> Domain:
     """Return the domain of the attributes that stand in a margin; rows have no others."""
     named = [name for name in asked.domain.attributes if any(name in margin for margin in asked.margins)]
     if not named:
-        raise InvalidWorkload("the workload holds no table by an attribute, so no rows can be made of it.")
+        raise InvalidWorkload("the workload has no table by an attribute, so it gives no rows.")
     return asked.domain.project(named)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.errors import ReleaseError, UnusableCheckpoint
+from tabulary.file_locks import lock
 from tabulary.release.folder import sync_folder
 
 _FORMAT = "tabulary-rap-1"
@@ -69,8 +70,8 @@ class Checkpoint:
             ) from None
         if state.request != request:
             raise UnusableCheckpoint(
-                f"the checkpoint {self.path.name!r} belongs to a run that asked for something else. Nothing was "
-                "measured. Ask for the same, or name another file."
+                f"the checkpoint {self.path.name!r} belongs to a run with another request. Nothing was "
+                "measured. Repeat that request, or name another file."
             )
         return state
 
@@ -91,30 +92,30 @@ class Checkpoint:
         except OSError as problem:
             partial.unlink(missing_ok=True)
             raise ReleaseError(
-                f"the checkpoint {self.path.name!r} could not be written: {problem.strerror}. The state before it is "
-                "as it was; see to the disk and start again, which goes on from there."
+                f"the checkpoint {self.path.name!r} could not be written: {problem.strerror}. The previous "
+                "state is unchanged. Solve the problem of the disk and start again; the run continues from "
+                "there."
             ) from None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other processes from going on from the same state, which would measure under one debit twice."""
-        if self.path is None or os.name != "posix":
+        if self.path is None:
             yield
             return
-        import fcntl
-
         try:
-            lock = self.path.with_name(f".{self.path.name}.lock").open("wb")
+            file = self.path.with_name(f".{self.path.name}.lock").open("wb")
         except OSError as problem:
             raise ReleaseError(
-                f"the checkpoint {self.path.name!r} cannot be kept there: {problem.strerror}. Nothing was measured."
+                f"the checkpoint {self.path.name!r} cannot be stored there: {problem.strerror}. Nothing was "
+                "measured."
             ) from None
-        with lock:
+        with file:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(file.fileno(), wait=False)
             except OSError:
                 raise UnusableCheckpoint(
-                    f"another process is at work on the checkpoint {self.path.name!r}. Nothing was measured. Wait "
-                    "for it, or name another file."
+                    f"another process uses the checkpoint {self.path.name!r}. Nothing was measured. Wait "
+                    "for that process, or name another file."
                 ) from None
             yield

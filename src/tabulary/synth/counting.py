@@ -60,7 +60,7 @@ def counted(
         return Tally.from_table(records, margins)
     if not isinstance(records, Records):
         raise InvalidArgument(
-            f"rows are made from Records or from a Table, not from {type(records).__name__}."
+            f"rows are made from Records or from a Table, not from a {type(records).__name__}."
         )
     refuse_weights(records.weights, use="a synthesizer", state="Nothing was measured.")
     refuse_public_total(neighbours, records.drops)

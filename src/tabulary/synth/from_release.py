@@ -40,7 +40,7 @@ def from_release(
         name for name in release.plan.domain.attributes if any(name in margin for margin in release.margins)
     ]
     if not named:
-        raise InvalidTable("the release holds no table by an attribute, so there is nothing to make rows of.")
+        raise InvalidTable("the release has no table by an attribute, so it gives no rows.")
     domain = release.plan.domain.project(named)
     tables = {
         margin: np.asarray(release[margin].counts, dtype=np.float64) for margin in release.margins if margin
@@ -68,7 +68,7 @@ def _checked_total(tables: Mapping[Margin, NDArray[np.float64]]) -> float:
     first = next(iter(totals.values()))
     for margin, table in tables.items():
         if table.min() < 0:
-            raise InvalidTable(f"the table {show_margin(margin)} holds a negative count. {remedy}")
+            raise InvalidTable(f"the table {show_margin(margin)} has a negative count. {remedy}")
     for margin, total in totals.items():
         if abs(total - first) > _AGREE * max(first, 1.0):
             raise InvalidTable(

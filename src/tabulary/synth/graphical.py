@@ -107,8 +107,9 @@ class GraphicalLearner:
         needed = self._bytes(first)
         if needed > self.memory:
             raise TooManyCells(
-                f"the smallest model, of tables by one attribute and of the structural zeros, takes {needed:,} bytes, "
-                f"and {self.memory:,} may be used. Nothing was measured. Allow more memory, or coarsen an attribute."
+                "the smallest model, with tables by one attribute and with the structural zeros, needs "
+                f"{needed:,} bytes, but only {self.memory:,} may be used. Nothing was measured. Allow more "
+                "memory, or coarsen an attribute."
             )
 
     def eligible(
@@ -270,8 +271,8 @@ def require_mbi() -> tuple[Any, Any]:
             import mbi
     except ImportError:
         raise MissingExtra(
-            "graphical models are fitted with mbi and JAX, which are not both installed. Nothing was measured. Install "
-            "them: pip install 'tabulary[synth]'."
+            "graphical models need mbi and JAX, and at least one of them is not installed. Nothing was "
+            "measured. Install them: pip install 'tabulary[synth]'."
         ) from None
     return jax, mbi
 

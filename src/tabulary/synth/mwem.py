@@ -95,19 +95,19 @@ class MwemPlan:
         margins = tuple(margin for margin in asked.margins if margin)
         if small.size > LARGEST_TABLE:
             raise TooManyCells(
-                f"MWEM keeps the table of all attributes, here {small.size:,} cells; {LARGEST_TABLE:,} are the most. "
-                "Nothing was measured. Ask for tables on fewer attributes, or use tb.synth.graphical or "
-                "tb.synth.from_release, which keep no such table."
+                f"MWEM needs the table of all attributes, here {small.size:,} cells, but the limit is "
+                f"{LARGEST_TABLE:,}. Nothing was measured. Choose tables on fewer attributes, or use "
+                "tb.synth.graphical or tb.synth.from_release, which need no such table."
             )
         if not isinstance(privacy, PureDP | ApproxDP | ZCDP):
             raise InvalidPrivacy(
-                f"privacy is PureDP, ApproxDP or ZCDP, not {privacy!r}. Nothing was measured."
+                f"privacy must be PureDP, ApproxDP or ZCDP, not {privacy!r}. Nothing was measured."
             )
         near = whole_person(neighbours, "MWEM")
         for name, number in (("rounds", rounds), ("passes", passes)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InvalidArgument(
-                    f"{name} is a whole number, 1 or more, not {number!r}. Nothing was measured."
+                    f"{name} must be a whole number, 1 or more, not {number!r}. Nothing was measured."
                 )
         return cls(small, margins, privacy, near, rounds, passes)
 

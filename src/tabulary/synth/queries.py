@@ -49,25 +49,23 @@ class Queries:
         """Return the cells of a workload, on the attributes that stand in it."""
         named = {attribute for margin in work.margins for attribute in margin}
         if not named:
-            raise InvalidWorkload(
-                "the workload holds no table by an attribute, so no rows can be made of it."
-            )
+            raise InvalidWorkload("the workload has no table by an attribute, so it gives no rows.")
         domain = work.domain.project(named)
         for margin in work.margins:
             domain.check_cells(margin)
         cells = sum(map(domain.cells, work.margins))
         if cells > MAX_CELLS:
             raise TooManyCells(
-                f"the margins have {cells:,} cells together, more than the cap of {MAX_CELLS:,}. Nothing was "
-                "measured. Ask for fewer margins, or coarsen an attribute."
+                f"the margins have {cells:,} cells together, more than the cap of {MAX_CELLS:,}. Nothing "
+                "was measured. Choose fewer margins, or coarsen an attribute."
             )
         # Prefixes that margins share are counted for each of them: a little too many.
         prefixes_at_most = sum(domain.cells(m) // max(domain.shape_of(m), default=1) for m in work.margins)
         needed = 2 * 4 * prefixes_at_most * (columns_of(domain) + 1)
         if needed > _MEMORY:
             raise TooManyCells(
-                f"the margins need {needed / 2**30:,.1f} GiB of targets, and {_MEMORY / 2**30:,.1f} may be used. "
-                "Nothing was measured. Ask for fewer margins, or coarsen an attribute."
+                f"the margins need {needed / 2**30:,.1f} GiB of targets, but only {_MEMORY / 2**30:,.1f} "
+                "may be used. Nothing was measured. Choose fewer margins, or coarsen an attribute."
             )
         width = max(len(margin) for margin in work.margins) - 1
         parts = [_cells(domain, margin, max(width, 0)) for margin in work.margins]
@@ -91,7 +89,7 @@ class Queries:
         """Raise where so many rounds of so many different queries cannot be had."""
         for name, number in (("rounds", rounds), ("per_round", per_round)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidArgument(f"{name} is a whole number, 1 or more, not {number!r}.")
+                raise InvalidArgument(f"{name} must be a whole number, 1 or more, not {number!r}.")
         if rounds * per_round > self.asked.size:
             raise InvalidArgument(
                 f"{rounds:,} rounds of {per_round:,} queries choose {rounds * per_round:,}, but the margins have "

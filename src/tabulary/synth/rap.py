@@ -88,7 +88,7 @@ def rap(
     """
     if not isinstance(records, Records | Table):
         raise InvalidArgument(
-            f"RAP reads Records or a Table, not {type(records).__name__}. Nothing was measured."
+            f"RAP reads Records or a Table, not a {type(records).__name__}. Nothing was measured."
         )
     plan = RapPlan.of(
         records.domain,

@@ -91,12 +91,12 @@ class RapPlan:
         near = whole_person(neighbours, "RAP")
         if accounting not in get_args(Accounting):
             raise InvalidArgument(
-                f"accounting is 'tight' or 'printed', not {accounting!r}. Nothing was measured."
+                f"accounting must be 'tight' or 'printed', not {accounting!r}. Nothing was measured."
             )
         for name, number in (("relaxed_rows", relaxed_rows), ("steps", steps)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InvalidArgument(
-                    f"{name} is a whole number, 1 or more, not {number!r}. Nothing was measured."
+                    f"{name} must be a whole number, 1 or more, not {number!r}. Nothing was measured."
                 )
         queries = Queries.of(asked)
         # The free numbers, their two moments and gradient, and one table of shares in double precision.

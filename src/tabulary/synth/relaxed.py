@@ -168,8 +168,8 @@ def require_jax() -> Any:
         import jax
     except ImportError:
         raise MissingExtra(
-            "relaxed rows are fitted with JAX, which is not installed. Nothing was measured. Install it: "
-            "pip install 'tabulary[synth]'."
+            "relaxed rows need JAX, which is not installed. Nothing was measured. Install it: pip install "
+            "'tabulary[synth]'."
         ) from None
     return jax
 

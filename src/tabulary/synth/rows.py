@@ -41,12 +41,12 @@ class SyntheticRecords(LongForm):
     def __post_init__(self) -> None:
         codes = np.asarray(self.codes)
         if codes.ndim != 2 or codes.shape[1] != len(self.domain.shape) or codes.dtype.kind not in "iu":
-            raise InvalidTable("synthetic records are rows of whole codes, one column for each attribute.")
+            raise InvalidTable("synthetic records must be rows of whole codes, one column per attribute.")
         if codes.size and ((codes < 0) | (codes >= np.array(self.domain.shape))).any():
-            raise InvalidTable("a synthetic record has a code that its attribute does not.")
+            raise InvalidTable("a synthetic record has a code that its attribute does not have.")
         codes = codes.astype(np.int32)
         if forbidden(self.domain, codes).any():
-            raise InvalidTable("a synthetic record stands in a cell that the domain declares impossible.")
+            raise InvalidTable("a synthetic record is in a cell that the domain declares impossible.")
         codes.setflags(write=False)
         object.__setattr__(self, "codes", codes)
 
@@ -130,7 +130,7 @@ def forbidden(domain: Domain, codes: NDArray[Any]) -> NDArray[np.bool_]:
 def check_rows(rows: int, attributes: int, *, memory: int = MEMORY) -> None:
     """Raise where so many rows would not fit the memory that they may take."""
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise InvalidTable(f"rows are counted: 1 or more, not {rows!r}.")
+        raise InvalidTable(f"the number of rows must be 1 or more, not {rows!r}.")
     # Codes, weights and the labels on their way out.
     needed = int(rows) * (4 * attributes + 16)
     if needed > memory:

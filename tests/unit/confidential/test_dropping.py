@@ -70,7 +70,7 @@ def test_a_sensitive_attribute_must_not_drop_and_any_other_may():
         counted_neighbours(sensitive, ["sex", "hiv"])
     with pytest.raises(InvalidPrivacy, match="no table could be released exactly"):
         Neighbours("replace", sensitive=("hiv",), may_drop=True)
-    with pytest.raises(InvalidPrivacy, match="may_drop is True or False"):
+    with pytest.raises(InvalidPrivacy, match="may_drop must be True or False"):
         Neighbours("replace", may_drop="yes")
 
 

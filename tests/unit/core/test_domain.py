@@ -146,7 +146,7 @@ def test_levels_that_cannot_be_are_refused(levels):
     ("name", "reason"),
     [
         *((name, "printable text without outer spaces") for name in ("", " a", "a ", "a\tb", 3, None)),
-        *((name, "no brackets, commas or double quotes") for name in ("[a]", "a,b", 'a"b')),
+        *((name, "must not contain brackets, commas or double quotes") for name in ("[a]", "a,b", 'a"b')),
     ],
 )
 def test_names_that_cannot_be_written_in_a_workload_are_refused(name, reason):
@@ -169,7 +169,7 @@ def test_levels_that_are_not_a_list_are_refused(levels):
 @pytest.mark.parametrize(
     ("zero", "reason"),
     [
-        *((zero, "a structural zero is a mapping") for zero in ({}, "a", None)),
+        *((zero, "a structural zero must be a mapping") for zero in ({}, "a", None)),
         ({"a": []}, "names no level of attribute 'a'"),
         ({"a": "z"}, "no level 'z'"),
         ({"q": "x"}, "no attribute 'q'"),
@@ -201,7 +201,7 @@ def test_a_structural_zero_may_name_a_level_as_a_numpy_number():
     ],
 )
 def test_structural_zeros_that_leave_nothing_possible_are_refused(zeros):
-    with pytest.raises(InvalidDomain, match="contradict each other: no combination of"):
+    with pytest.raises(InvalidDomain, match="contradict each other: they leave no combination of"):
         Domain({"a": "xy", "b": "xy", "c": "xy"}, zeros)
 
 
@@ -272,7 +272,7 @@ def test_a_description_that_tabulary_did_not_write_is_refused(description, reaso
         ({"attributes": [{"name": "a", "levels": ["x"], "more": 1}], "structural_zeros": []}, NOT_OURS),
         (
             {"attributes": [{"name": "a", "levels": ["x", "y"]}], "structural_zeros": [{"a": None}]},
-            "one level or a list of them",
+            "one level or a list of levels",
         ),
     ],
 )

@@ -148,7 +148,7 @@ def test_a_residual_without_the_centred_axes_is_refused():
 
 def test_counts_beyond_64_bits_are_refused_and_not_wrapped_around():
     table = np.full((1000, 1000), 10**10, dtype=np.int64)
-    with pytest.raises(InvalidTable, match="64-bit"):
+    with pytest.raises(InvalidTable, match="64 bits"):
         residual_values(table, (0, 1))
     assert residual_values(table, ()).sum() == 10**16
 

@@ -155,7 +155,7 @@ def test_a_wrong_shape_is_refused_with_both_shapes(shape):
         ([[None] * 3] * 2, "not object"),
         ([[1j] * 3] * 2, "not complex128"),
         ([[2**70] * 3] * 2, "not object"),
-        (np.full((2, 3), 2**63, dtype=np.uint64), "a count does not fit 64 bits"),
+        (np.full((2, 3), 2**63, dtype=np.uint64), "a count does not fit in 64 bits"),
     ],
 )
 def test_cells_that_are_not_64_bit_numbers_are_refused(counts, reason):
@@ -164,7 +164,7 @@ def test_cells_that_are_not_64_bit_numbers_are_refused(counts, reason):
 
 
 def test_a_ragged_list_is_refused():
-    with pytest.raises(InvalidTable, match="these rows are of different lengths"):
+    with pytest.raises(InvalidTable, match="these rows have different lengths"):
         Table(SMALL, [[1, 2, 3], [4]])
 
 
@@ -204,7 +204,7 @@ def test_a_margin_that_names_an_unknown_attribute_or_one_twice_is_refused():
 
 @pytest.mark.parametrize("order", [["a"], ["a", "a"], ["a", "b", "a"], []])
 def test_a_transposition_names_every_attribute_once(order):
-    with pytest.raises(InvalidTable, match="names every attribute"):
+    with pytest.raises(InvalidTable, match="name every attribute"):
         Table(SMALL, np.zeros((2, 3))).transpose(order)
 
 

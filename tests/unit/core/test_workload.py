@@ -100,7 +100,7 @@ def test_text_that_cannot_be_read_is_refused(text, reason):
 
 @pytest.mark.parametrize("text", ['["A]', '[A"]', '["A" "]', '[""]'])
 def test_text_with_a_stray_quote_is_refused(text):
-    with pytest.raises(InvalidWorkload, match="a quote is open, or a name empty"):
+    with pytest.raises(InvalidWorkload, match="a quote is not closed, or a name is empty"):
         Workload.parse(text, LETTERS)
 
 
@@ -155,7 +155,7 @@ def test_a_weight_that_cannot_be_is_refused(weight):
 def test_weights_must_match_the_margins():
     with pytest.raises(InvalidWorkload, match="2 margins need as many weights, not 1"):
         Workload(LETTERS, ["A", "B"], [1])
-    with pytest.raises(InvalidWorkload, match=r"weight is given for \[C\]"):
+    with pytest.raises(InvalidWorkload, match=r"there is a weight for \[C\]"):
         Workload(LETTERS, ["A", "B"], {"C": 1})
 
 

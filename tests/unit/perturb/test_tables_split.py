@@ -109,5 +109,5 @@ def test_impossible_cells_are_not_reckoned_with():
 
 
 def test_an_importance_of_a_table_that_is_not_in_the_list_is_refused():
-    with pytest.raises(InvalidWorkload, match=r"a weight is given for \[age\], which is not asked for"):
+    with pytest.raises(InvalidWorkload, match=r"there is a weight for \[age\], which is not in the workload"):
         Tables.allocated(PEOPLE, "[sex]", epsilon=1, importance={"age": 2})

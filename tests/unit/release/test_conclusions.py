@@ -100,7 +100,7 @@ def test_a_shrunk_count_far_above_zero_is_no_proof_that_anyone_is_there(work, wh
     found = of(shrunk(work, SMALL))
     assert found.above_zero == found.possible
     assert "people are in a cell" not in said(found.may)
-    assert "That people are in a cell whose interval lies above zero." in said(found.may_not)
+    assert "That people are in a cell whose interval is above zero." in said(found.may_not)
     assert where in said(found.may_not)
 
 
@@ -110,10 +110,10 @@ def test_single_attributes_are_not_shrunk():
 
 def test_intervals_of_shrunk_tables_are_not_said_to_hold_as_often_as_they_say():
     words = said(of(shrunk("[sex age]", SMALL)).may_not)
-    assert f"Each says 95 %, and in trials {SHRUNK_HELD} of all cells were in theirs" in words
+    assert f"Each says 95 %, and in trials {SHRUNK_HELD} of all intervals contained the truth" in words
     assert "the page “Shrinkage” of Tabulary’s documentation" in words
-    assert "Each holds with probability 95 %" not in words
-    assert "It holds as far as the intervals of shrunk tables do." in said(of(shrunk("[sex age]", SMALL)).may)
+    assert "Each interval is right with probability 95 %" not in words
+    assert "It is only as good as the intervals of shrunk tables." in said(of(shrunk("[sex age]", SMALL)).may)
     assert "shrunk" not in said(of(adjusted("least-squares")).may_not)
 
 
@@ -141,7 +141,7 @@ def test_a_count_of_zero_is_no_proof_and_the_page_says_how_many_may_be_there():
     upper = int(release["age", "job"].interval()[1][1, 0])
     words = said(of(release).may_not)
     assert "2 possible cells have a count of zero or below" in words
-    assert f"By their intervals, up to {upper} people may be in one." in words
+    assert f"By their intervals, one of them may have up to {upper} people." in words
     assert "Only a cell marked – is empty" in words
     without = of(released("[sex]", {("sex",): [0, 500]}))
     assert "marked –" not in said(without.may_not)
@@ -177,20 +177,20 @@ def test_tables_that_agree_and_tables_that_do_not_are_told_apart_by_their_number
 def test_the_number_of_intervals_that_may_miss_follows_from_the_number_of_cells():
     domain = Domain({"a": range(10), "b": range(20)})
     words = said(of(released("[a b]", {("a", "b"): np.full((10, 20), 9)}, domain)).may_not)
-    assert "Of the 200 here, up to about 10 miss the truth on average" in words
+    assert "Of the 200 intervals here, up to about 10 miss the truth on average" in words
     few = said(of(released("[sex]", {("sex",): [400, 500]})).may_not)
-    assert "Of the 2 here, one may miss the truth" in few
+    assert "Of the 2 intervals here, one may miss the truth" in few
 
 
 def test_a_small_count_is_not_one_person_unless_the_noise_is_next_to_nothing():
     release = released("[sex]", {("sex",): [1, 400]})
     most = 1 + int(release["sex"].half_widths()[0])
-    assert f"a published count of 1 stands for any count up to {most}, with probability 95 %." in said(
+    assert f"a published count of 1 may mean any count up to {most}, with probability 95 %." in said(
         of(release).may_not
     )
     loud = said(of(released("[sex]", {("sex",): [1, 400]}, privacy=PureDP(40))).may_not)
-    assert "a small count may show a person" in loud
-    assert "stands for any count" not in loud
+    assert "a small count there may show a person" in loud
+    assert "may mean any count" not in loud
 
 
 def test_sensitive_attributes_are_the_only_ones_whose_protection_is_spoken_of():
@@ -199,8 +199,8 @@ def test_sensitive_attributes_are_the_only_ones_whose_protection_is_spoken_of():
     planned = plan(domain, "[sex job]", privacy=PureDP(1), neighbours=near, reconstruct="none")
     counts = {("sex", "job"): np.full((2, 3), 50.0)}
     words = said(of(Release.from_counts(planned, counts)).may_not)
-    assert "The promise above covers the sensitive attributes alone" in words
-    assert "what all tables together tell about one person" not in words
+    assert "The promise above covers only the sensitive attributes" in words
+    assert "what all tables together say about one person" not in words
 
 
 def test_an_unadjusted_release_may_be_summed_and_tested_by_a_test_that_knows_the_noise():
@@ -209,7 +209,7 @@ def test_an_unadjusted_release_may_be_summed_and_tested_by_a_test_that_knows_the
     assert "a sum is not biased" in words
     (command,) = (each.command for each in found.may if each.command)
     assert shlex.split(command) == ["tabulary", "test", ".", "[age job]"]
-    assert "takes these counts as exact" in said(found.may_not)
+    assert "treats these counts as exact" in said(found.may_not)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_total_by_itself_has_nothing_to_test_and_nothing_to_compare():
     found = of(released("[]", {(): 500}))
     assert not any(each.command for each in found.may)
     assert "two counts of one table differ" not in said(found.may)
-    assert "all intervals hold at once" not in said(found.may_not)
+    assert "all intervals are right at the same time" not in said(found.may_not)
 
 
 def test_one_attribute_is_tested_for_equal_frequencies():

@@ -87,7 +87,7 @@ def test_a_table_is_drawn_as_a_mosaic_only_where_that_reads(counts, reads):
 
 def test_three_attributes_and_an_empty_strip_are_refused():
     for table in (a_release(mechanism="margins")["sex", "age", "job"], table_of([[500, 500], [-1, 0]])):
-        with pytest.raises(InvalidTable, match="a mosaic shows two attributes"):
+        with pytest.raises(InvalidTable, match="a mosaic needs two attributes"):
             mosaic_svg(table)
 
 

@@ -19,7 +19,7 @@ def test_a_table_comes_in_the_order_in_which_it_is_asked_for():
 def test_a_table_that_is_not_there_is_refused_with_those_that_are():
     release = a_release()
     for wanted in ("age", ("sex", "age"), "nonsense", ("sex", "sex"), ()):
-        with pytest.raises(UnknownMargin, match=r"It holds \[sex\]\[age job\]\[sex age job\]\."):
+        with pytest.raises(UnknownMargin, match=r"It has \[sex\]\[age job\]\[sex age job\]\."):
             release[wanted]
 
 
@@ -43,18 +43,18 @@ def a_plan():
     ],
 )
 def test_the_tables_are_those_of_the_plan(counts):
-    with pytest.raises(InvalidTable, match="the plan calls for the tables"):
+    with pytest.raises(InvalidTable, match="the plan requests the tables"):
         Release.from_counts(a_plan(), counts)
 
 
 def test_a_table_given_twice_is_refused():
     sex, age = Table(PEOPLE.project(["sex"]), [1, 2]), Table(PEOPLE.project(["age"]), [1, 2, 3])
-    with pytest.raises(InvalidTable, match="the plan calls for the tables"):
+    with pytest.raises(InvalidTable, match="the plan requests the tables"):
         Release(a_plan(), [sex, sex, age])
 
 
 def test_real_numbers_are_refused_where_whole_ones_were_measured():
-    with pytest.raises(InvalidTable, match="real numbers where whole ones"):
+    with pytest.raises(InvalidTable, match="real numbers, but whole numbers"):
         Release.from_counts(a_plan(), {("sex",): [1.5, 2], ("age",): [1, 2, 3]})
 
 

@@ -180,7 +180,7 @@ def test_an_unsigned_release_says_so_and_does_not_pass_for_a_signed_one(tmp_path
     release.save(tmp_path / "out")
     assert release.signer is None
     assert "This release is not signed." in (tmp_path / "out/report.html").read_text()
-    with pytest.raises(ReleaseDamaged, match="it is not signed, and a signature of Statistics Office"):
+    with pytest.raises(ReleaseDamaged, match="it is not signed, but a signature of Statistics Office"):
         release.verify(key=OFFICE.public)
 
 

@@ -175,7 +175,7 @@ def test_bad_input_is_refused_before_anything_is_read():
     table = a_table()
     with pytest.raises(InvalidArgument, match="rounds"):
         mwem(table, WORK, tb.PureDP(1), rounds=0)
-    with pytest.raises(InvalidPrivacy, match="privacy is PureDP, ApproxDP or ZCDP"):
+    with pytest.raises(InvalidPrivacy, match="privacy must be PureDP, ApproxDP or ZCDP"):
         mwem(table, WORK, 1.0)
     with pytest.raises(InvalidWorkload, match="no attribute 'z'"):
         mwem(table, "[a z]", tb.PureDP(1))

@@ -88,9 +88,9 @@ def test_more_choices_than_queries_are_refused_with_both_numbers():
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, "2"])
 def test_rounds_are_counted(number):
     queries = Queries.of(tb.Workload.parse("[ab]", DOMAIN))
-    with pytest.raises(InvalidArgument, match="rounds is a whole number"):
+    with pytest.raises(InvalidArgument, match="rounds must be a whole number"):
         queries.check_rounds(number, 1)
-    with pytest.raises(InvalidArgument, match="per_round is a whole number"):
+    with pytest.raises(InvalidArgument, match="per_round must be a whole number"):
         queries.check_rounds(1, number)
 
 

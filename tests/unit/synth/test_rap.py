@@ -400,7 +400,7 @@ def test_another_runs_checkpoint_is_refused(jax, tmp_path):
     path = tmp_path / "run.npz"
     run(path, None, CountingSampler())
     sampler = CountingSampler()
-    with pytest.raises(UnusableCheckpoint, match="asked for something else"):
+    with pytest.raises(UnusableCheckpoint, match="run with another request"):
         rap(TABLE, PAIRS, tb.ApproxDP(2, 1e-6), checkpoint=path, sampler=sampler, **ADAPTIVE)
     assert sampler.asked == []
 
@@ -427,7 +427,7 @@ def test_a_checkpoint_that_cannot_be_written_is_found_before_the_debit(jax, acco
 def test_two_processes_do_not_go_on_from_one_checkpoint(jax, tmp_path):
     path = tmp_path / "run.npz"
     sampler = CountingSampler()
-    with Checkpoint(path).alone(), pytest.raises(UnusableCheckpoint, match="another process is at work"):
+    with Checkpoint(path).alone(), pytest.raises(UnusableCheckpoint, match="another process uses"):
         run(path, None, sampler)
     assert sampler.asked == []
 
@@ -465,8 +465,8 @@ def test_sensitive_attributes_are_refused():
 
 @pytest.mark.parametrize("number", [0, -3, 2.5, True])
 def test_relaxed_rows_and_steps_are_counted(number):
-    refused(InvalidArgument, "relaxed_rows is a whole number", relaxed_rows=number)
-    refused(InvalidArgument, "steps is a whole number", steps=number)
+    refused(InvalidArgument, "relaxed_rows must be a whole number", relaxed_rows=number)
+    refused(InvalidArgument, "steps must be a whole number", steps=number)
 
 
 def test_more_rows_than_memory_are_refused_before_anything_is_measured():
@@ -484,7 +484,7 @@ def test_a_ledger_is_not_an_account(tmp_path):
 
 
 def test_other_data_than_records_are_refused():
-    refused(InvalidArgument, "Records or a Table, not list", records=[1, 2])
+    refused(InvalidArgument, "Records or a Table, not a list", records=[1, 2])
 
 
 def test_weighted_records_are_refused(jax):

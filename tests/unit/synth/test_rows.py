@@ -36,7 +36,7 @@ def test_tables_count_the_rows():
 @pytest.mark.parametrize(
     ("codes", "reason"),
     [
-        ([[0, 0]], "one column for each attribute"),
+        ([[0, 0]], "one column per attribute"),
         ([[0, 3, 0]], "a code that its attribute does not"),
         ([[-1, 0, 0]], "a code that its attribute does not"),
         ([[0.5, 0, 0]], "rows of whole codes"),
@@ -73,5 +73,5 @@ def test_more_rows_than_memory_are_refused_before_any_is_made():
     with pytest.raises(TooManyCells, match="GiB"):
         check_rows(10**12, 14)
     for wrong in (0, -3, 2.5, True, "many"):
-        with pytest.raises(InvalidTable, match="rows are counted: 1 or more"):
+        with pytest.raises(InvalidTable, match="the number of rows must be 1 or more"):
             check_rows(wrong, 3)

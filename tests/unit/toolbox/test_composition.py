@@ -44,7 +44,7 @@ def test_parts_of_other_kinds_are_counted_in_a_common_currency():
     assert parallel(mixed) == tb.ApproxDP(2, 1e-6)
     assert parallel(mixed, neighbours="replace") == tb.ApproxDP(3, Fraction(1, 10**6) + Fraction(1, 10**9))
     assert parallel([tb.ZCDP("1/8"), tb.PureDP(1)]) == tb.ZCDP("1/2")
-    with pytest.raises(InvalidPrivacy, match="do not compose"):
+    with pytest.raises(InvalidPrivacy, match="cannot be added directly"):
         parallel([tb.ZCDP("1/8"), tb.ApproxDP(1, 1e-9)])
     with pytest.raises(InvalidPrivacy, match="empty"):
         parallel([])

@@ -116,10 +116,10 @@ def test_weights_name_margins_by_their_attributes(read):
         ('source = "people.csv"', "source = 3", "source has the wrong type"),
         ('levels = ["F", "M"]', "", "either `levels` or `bins`"),
         ('levels = ["F", "M"]', 'levels = ["F", "F"]', "the level 'F' twice"),
-        ('levels = ["F", "M"]', "levels = [1.5]", "a level is text or a whole number, not 1.5"),
+        ('levels = ["F", "M"]', "levels = [1.5]", "a level must be text or a whole number, not 1.5"),
         ('levels = ["F", "M"]', 'levels = ["F", "M"]\nbins = [1, 2]', "either `levels` or `bins`"),
-        ("bins = [0, 15, 65]", "bins = [15, 0]", "rise strictly"),
-        ("bins = [0, 15, 65]", 'bins = ["a"]', "bins are numbers"),
+        ("bins = [0, 15, 65]", "bins = [15, 0]", "strictly ascending"),
+        ("bins = [0, 15, 65]", 'bins = ["a"]', "bins must be numbers"),
         ("bins = [0, 15, 65]", "bins = []", "at least one number"),
         ('levels = ["F", "M"]', 'levels = ["F", "M"]\nunknown = "guess"', "not 'guess'"),
         ('levels = ["F", "M"]', 'levels = ["F", "M"]\nunknown = "level:X"', "no level 'X'"),
@@ -132,7 +132,7 @@ def test_weights_name_margins_by_their_attributes(read):
         (
             'margins = "[sex age]"',
             'margins = "[sex age]"\nweights = { "ward" = 3 }',
-            "which is not asked for",
+            "which is not in the workload",
         ),
         (
             'margins = "[sex age]"',

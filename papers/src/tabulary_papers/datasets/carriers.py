@@ -23,7 +23,7 @@ def carriers(rows: int = 10, columns: int = 10, *, people: int | None = None, se
     groups = rows * columns
     people = 100 * groups if people is None else people
     if rows < 1 or columns < 1:
-        raise InvalidTable(f"a table has rows and columns; {rows} and {columns} were asked for.")
+        raise InvalidTable(f"a table needs at least one row and one column, not {rows} and {columns}.")
     if not _SMALLEST * groups <= people <= _LARGEST * groups:
         raise InvalidTable(
             f"{people:,} people cannot stand in {groups:,} groups of {_SMALLEST} to {_LARGEST} each. "

@@ -25,9 +25,9 @@ def independent_table(
     """
     _check_shape(shape)
     if isinstance(people, bool) or not isinstance(people, int) or people < 1:
-        raise InvalidTable(f"the number of people is a positive whole number, not {people!r}.")
+        raise InvalidTable(f"the number of people must be a positive whole number, not {people!r}.")
     if not 0 < concentration < np.inf:
-        raise InvalidTable(f"the concentration of shares is a positive number, not {concentration!r}.")
+        raise InvalidTable(f"the concentration of shares must be a positive number, not {concentration!r}.")
     draw = np.random.default_rng(seed)
     rows, columns = (draw.dirichlet(np.full(levels, float(concentration))) for levels in shape)
     chances = np.outer(rows, columns)
@@ -48,7 +48,7 @@ def log_linear_table(
     _check_shape(shape)
     if not (abs(level) <= _LARGEST_LOG and abs(interaction) <= _LARGEST_LOG):
         raise InvalidTable(
-            f"the level and the interaction are logarithms within ±{_LARGEST_LOG:g}, not {level!r} and "
+            f"the level and the interaction must be logarithms within ±{_LARGEST_LOG:g}, not {level!r} and "
             f"{interaction!r}."
         )
     draw = np.random.default_rng(seed)
@@ -59,7 +59,8 @@ def log_linear_table(
 def _check_shape(shape: tuple[int, int]) -> None:
     if len(shape) != 2 or min(shape) < 1 or shape[0] * shape[1] > _MOST_CELLS:
         raise InvalidTable(
-            f"a two-way table has rows and columns, at most {_MOST_CELLS:,} cells in all, not the shape {shape!r}."
+            f"a two-way table needs rows and columns, with at most {_MOST_CELLS:,} cells in all, not the "
+            f"shape {shape!r}."
         )
 
 

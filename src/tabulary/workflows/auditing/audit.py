@@ -234,7 +234,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """The inputs that are told apart, the events that are looked at, and how many draws will show the twin."""
+    """The two inputs, the events that are counted, and the number of draws that will catch the twin."""
 
     plan: Plan
     cost: CostCheck

@@ -1,4 +1,4 @@
-r"""How well two inputs can be told apart, from the laws of the noise alone.
+r"""How well two inputs can be distinguished, from the laws of the noise alone.
 
 Two inputs move some numbers, each by a known size c. An observer of the noisy numbers computes the logarithm L of how
 much likelier they are on one input than on the other. With noise k on that input, a number adds to L
@@ -31,7 +31,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Moved:
-    """So many numbers with noise of one law that two inputs move by the same size."""
+    """A number of values with noise of one law, all of which differ by the same size between two inputs."""
 
     law: IntegerNoise
     size: int

@@ -146,7 +146,7 @@ class Evidence:
 
     @property
     def epsilon(self) -> float:
-        """At least how large ε of one person is, whatever the shape of the noise, if δ is zero."""
+        """A lower bound of the ε of one person, whatever the shape of the noise, if δ is zero."""
         return max(0.0, *(event.epsilon for event in self.events)) / self.people
 
 
@@ -161,7 +161,7 @@ def gather(
     progress: Progress,
     what: str,
 ) -> Evidence:
-    """Return what draws from both inputs prove, all bounds together wrong with a probability of at most `error`.
+    """Return what draws from both inputs prove; the probability that any bound is wrong is at most `error`.
 
     `curve` gives the law of L if the noise had a factor times its scale: at one, what the plan allows.
     """

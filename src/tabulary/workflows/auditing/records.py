@@ -23,7 +23,7 @@ _TRIES = 10_000
 
 @dataclass(frozen=True)
 class NoNoise:
-    """Adds zero everywhere, so that what is measured shows bare. No release may use it."""
+    """Adds zero everywhere, so that the exact measured values are visible. No release may use it."""
 
     def draw(self, noise: Drawable, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Return zeros."""
@@ -75,7 +75,7 @@ def every_record(domain: Domain) -> Iterator[InventedRecord]:
 
 
 def random_record(domain: Domain, entropy: Entropy) -> InventedRecord:
-    """Return a possible record, every possible one as likely as any other up to the remainder of a 64-bit word."""
+    """Return a possible record, uniform up to the remainder of a 64-bit word."""
     for _ in range(_TRIES):
         words = entropy.words(len(domain.shape))
         record = tuple(int(word) % levels for word, levels in zip(words, domain.shape, strict=True))
