@@ -59,7 +59,7 @@ class SuppressedTable:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return one row for each cell: its levels, its value or NaN, and its people where they are public."""
-        from tabulary.core.table import long_columns
+        from tabulary.core.long_form import long_columns
 
         values: dict[str, NDArray[Any]] = {"count": self.counts}
         if self.people is not None:
