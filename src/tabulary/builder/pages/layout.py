@@ -15,7 +15,7 @@ from tabulary.builder.service import Variable
 from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain, Margin
 from tabulary.release.page_table import Header, PageRow, PageTable
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 
 DOUBT = "~"
 """The mark of a number that noise dominates: its 95 % interval reaches zero."""
@@ -85,7 +85,7 @@ class BuiltTable(PageTable[Cell]):
     >>> table = ReleasedTable(Table(domain, [[120, 44], [98, -2]]), errors)
     >>> sex, age = Variable("Sex", levels={"F": "Women", "M": "Men"}), Variable("Age")
     >>> chosen = Choices(rows=("sex",), columns=("age",))
-    >>> view = BuiltTable.of(Answer(table, None, None), chosen, {"sex": sex, "age": age})
+    >>> view = BuiltTable.of(TableAnswer(table, None, None), chosen, {"sex": sex, "age": age})
     >>> print(view.caption)
     Count by Sex (rows) and Age (columns)
     >>> for row in view.body:
@@ -106,7 +106,7 @@ class BuiltTable(PageTable[Cell]):
     @classmethod
     def of(
         cls,
-        answer: Answer,
+        answer: TableAnswer,
         choices: Choices,
         variables: Mapping[str, Variable],
         *,
@@ -319,7 +319,7 @@ def _joined(row: str | None, column: str | None) -> str | None:
     return f"{row}&{column}" if row and column else row or column
 
 
-def _notes(shown: Grid, choices: Choices, answer: Answer, unit: _Unit) -> Iterator[str]:
+def _notes(shown: Grid, choices: Choices, answer: TableAnswer, unit: _Unit) -> Iterator[str]:
     """Yield what a reader should know of the numbers, what matters most first."""
     counted, keyed = choices.show is Show.counts, isinstance(answer.table, CellKeyTable)
     summed = not counted or (choices.totals and bool(choices.by))

@@ -19,7 +19,7 @@ from tabulary.noise import DiscreteLaplace
 from tabulary.planning import CellErrors
 from tabulary.release import ReleasedTable
 from tabulary.release.svg import shortened
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 
 PICTURES = pytest.mark.parametrize("draw", [heat_map_svg, bars_svg], ids=["heat", "bars"])
 SVG = "{http://www.w3.org/2000/svg}"
@@ -35,7 +35,7 @@ def view_of(levels, counts, *, columns=(), show=Show.counts, keyed=False):
         table = ReleasedTable(Table(domain, counts), errors)
     rows = tuple(a for a in levels if a not in columns)
     chosen = Choices(rows=rows, columns=columns, show=show)
-    return BuiltTable.of(Answer(table, None, None), chosen, {a: Variable(a) for a in levels})
+    return BuiltTable.of(TableAnswer(table, None, None), chosen, {a: Variable(a) for a in levels})
 
 
 def two_way(counts=((120, 44, 4), (98, -2, 310)), **given_words):

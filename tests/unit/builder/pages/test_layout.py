@@ -17,7 +17,7 @@ from tabulary.core.table import Table
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
 from tabulary.planning import CellErrors, SimulatedErrors
 from tabulary.release import ReleasedTable
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 
 LEVELS = {"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "a&b=c": ["=1+1", "<b>"], "one": ["only"]}
 VARIABLES = {
@@ -41,7 +41,7 @@ def released(by, counts=None, noise=None, zeros=()):
 def view_of(chosen, table=None, **answer):
     """Return the view of a table that was chosen."""
     table = released(chosen.by) if table is None else table
-    return BuiltTable.of(Answer(table, None, None, **answer), chosen, VARIABLES)
+    return BuiltTable.of(TableAnswer(table, None, None, **answer), chosen, VARIABLES)
 
 
 def grid_of_headers(view):
