@@ -23,6 +23,7 @@
     │   ├── UnknownMargin          a table that the release does not hold
     │   ├── TableRefused           a table that a table builder's public rules do not allow
     │   ├── ServiceError           a table builder that cannot start, or a state that it cannot trust
+    │   │   ├── NotInitialised     a table builder lacks its key or its state, which initialising it creates
     │   │   └── ServiceUnreachable no table builder answers, or it answers with something else
     │   ├── MissingExtra           an optional package that is not installed
     │   ├── ExtensionError         a mechanism, law, format or study that is unknown, named twice or cannot be loaded
@@ -154,6 +155,10 @@ class TableRefused(PublicError):
 
 class ServiceError(PublicError):
     """A table builder cannot start, or its state cannot be trusted."""
+
+
+class NotInitialised(ServiceError):
+    """A table builder lacks its key or its state, which initialising it creates or brings up to date."""
 
 
 class ServiceUnreachable(ServiceError):

@@ -97,7 +97,7 @@ def test_the_python_of_the_how_to_page_runs(census):
         (["--margin", "[sex age job]"], "no table of the plan holds [sex age job]"),
         (["--mechanism", "magic"], "'magic' is not known"),
         (["--epsilon", "none"], "epsilon"),
-        (["--rho", "1"], "--rho is given, but the plan promises"),
+        (["--rho", "1"], "amounts of ρ are given, but the plan promises"),
         (["--public", "nowhere"], "nowhere"),
     ],
 )

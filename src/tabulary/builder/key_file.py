@@ -4,7 +4,7 @@ import secrets
 from pathlib import Path
 
 from tabulary.builder.places import read_secret
-from tabulary.errors import ServiceError
+from tabulary.errors import NotInitialised, ServiceError
 from tabulary.noise.keyed import SMALLEST_KEY
 from tabulary.private_files import create_private_file
 
@@ -27,10 +27,10 @@ def create_key(path: Path) -> None:
 def read_key(path: Path) -> bytes:
     """Return the key; refuse a file that is missing, open to others, too short or not hexadecimal."""
     if not path.exists():
-        raise ServiceError(
+        raise NotInitialised(
             f"there is no key file {str(path)!r}, and without its key no answer can be given again. Nothing was "
             "opened, nothing was spent. Put the key back from where it is kept; if this table builder is new, "
-            f"`tabulary serve FILE --init` makes one. {WHAT_A_NEW_KEY_MEANS}"
+            f"initialise it, which makes a key. {WHAT_A_NEW_KEY_MEANS}"
         )
     text = read_secret(path, "the key file")
     try:

@@ -231,7 +231,7 @@ def _free(listening: Listening, state: str) -> Iterator[None]:
     except OSError as problem:
         raise ServiceError(
             f"nothing can listen on {listening.host} port {listening.port}: {problem.strerror}. {state} Stop what "
-            "listens there, or choose another with --port; 0 takes one that is free."
+            "listens there, or choose another port. Port 0 takes any port that is free."
         ) from None
 
 

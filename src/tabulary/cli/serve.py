@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from tabulary.cli.console import errors, output, print_promise, progress_bar
 from tabulary.cli.options import check_together, given_options
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidArgument, MissingExtra
+from tabulary.errors import InvalidArgument, MissingExtra, NotInitialised
 from tabulary.planning import ExpectedError, show_width
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.sections import located
@@ -112,7 +112,12 @@ def _serve(configured: "ServiceFile", host: str | None, port: int | None, worker
     def announce(address: str) -> None:
         output.print(f"{configured.title}: {address} (Ctrl-C stops it)", markup=False, soft_wrap=True)
 
-    serving.serve(configured, host, port, workers, announce=announce, showing_progress=progress_bar)
+    try:
+        serving.serve(configured, host, port, workers, announce=announce, showing_progress=progress_bar)
+    except NotInitialised as refusal:
+        raise NotInitialised(
+            f"{refusal} `tabulary serve {configured.path.name} --init` initialises it."
+        ) from None
 
 
 def _serve_demonstration(host: str | None, port: int | None) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tabulary.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from tabulary.core.arrays import Floats
+    from tabulary.core.arrays import Floats, Integers
     from tabulary.core.domain import MAX_CELLS, Margin
     from tabulary.core.exact_numbers import show_fraction
     from tabulary.core.neighbours import Relation
@@ -18,6 +18,7 @@ __all__ = [
     "MAX_CELLS",
     "CellCounts",
     "Floats",
+    "Integers",
     "Loss",
     "Margin",
     "Privacy",

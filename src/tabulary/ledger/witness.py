@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 
 from tabulary.core.head import Head
 from tabulary.errors import LedgerError, PublicError
+from tabulary.file_locks import lock
 from tabulary.release.folder import sync_folder
 
 _FORMAT = "tabulary-witness/1"
@@ -174,12 +175,9 @@ class WitnessFile:
             raise LedgerError(f"{self.name} cannot be written: {error.strerror or error}.") from None
 
     def _append(self, file: int, lines: bytes) -> None:
-        import fcntl
-
         status = os.fstat(file)
         _refuse_other_files(status)
-        # Released when the file is closed.
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock(file)
         start = os.pread(file, len(self._header), 0)
         if not start.endswith(b"\n"):
             # Nothing yet, or the beginning of the first line.

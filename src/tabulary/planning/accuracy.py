@@ -71,7 +71,7 @@ class CellErrors:
 
     @property
     def covariance(self) -> CellCovariance | None:
-        """How the errors of the cells hang together; None where nobody said."""
+        """How the errors of the cells are correlated; None if that is not known."""
         if self.shared is not None or self.scale != 1:
             return self.shared
         return CellCovariance(CountNoise(self.noise, self.terms))
@@ -112,7 +112,7 @@ class WeightedErrors:
 
     Half-widths are the normal ones corrected for the kurtosis (Cornish and Fisher): a sum of many symmetric
     draws is nearly normal, with tails a little heavier, and the correction errs to the wide side at 95 %.
-    `covariance` tells how the errors of the cells hang together; None where nobody said.
+    `covariance` says how the errors of the cells are correlated; None if that is not known.
     """
 
     standard_errors: Floats

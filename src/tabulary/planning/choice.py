@@ -96,7 +96,10 @@ def plan(
     if isinstance(neighbours, Neighbours):
         relation = replace(neighbours, sensitive=Workload(domain, [neighbours.sensitive]).margins[0])
         if contribution not in (1, relation.records) or hidden not in ((), relation.sensitive):
-            raise InvalidPrivacy("the neighbours are given twice, and differently.")
+            raise InvalidPrivacy(
+                "the neighbours are given twice, and differently: as Neighbours, and as contribution or sensitive. "
+                "Give them once."
+            )
     else:
         relation = Neighbours(neighbours, contribution, hidden)
     offered = [n for n in MECHANISMS if MECHANISMS[n].query.protects_some or not relation.sensitive]
@@ -260,7 +263,7 @@ def _checked_records(records: int | None) -> int:
         return RECORDS
     if isinstance(records, bool) or not isinstance(records, int) or records < 1:
         raise InvalidPlan(
-            f"records must be a positive whole number, about as many as there are, not {records!r}."
+            f"records must be a positive whole number, the approximate number of records, not {records!r}."
         )
     return records
 

@@ -1,4 +1,4 @@
-r"""How the errors of the cells of one table hang together: their covariance, and the draws behind any sum of them.
+r"""How the errors of the cells of one table are correlated: their covariance, and the draws behind any sum of them.
 
 The errors of a linear estimate are fixed combinations of independent draws, so those of its cells share draws. In
 the contrast basis (`core.basis`) the covariance is diagonal, Σ = B' diag(d) B, whether contrasts or residuals were

@@ -1,6 +1,5 @@
 """In which names the attributes are measured: as they are, or written as bits."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,82 +16,50 @@ from tabulary.planning.accuracy import CellErrors, WeightedErrors
 
 
 @dataclass(frozen=True)
-class Encoding(ABC):
-    """The names and levels in which the attributes of a domain are measured."""
+class Levels:
+    """Attributes as they are: what is measured has the names of the domain."""
 
     domain: Domain
 
-    name: ClassVar[str]
+    name: ClassVar[str] = "levels"
     """Its name in a plan."""
-    unused: ClassVar[str]
+    unused: ClassVar[str] = "impossible cells"
     """What cells are called that hold nobody by declaration."""
     pads: ClassVar[bool] = False
     """Whether it adds cells that hold nobody."""
 
     @property
-    @abstractmethod
     def measured_domain(self) -> Domain:
         """The domain in which measured sets are named."""
+        return self.domain
 
-    @abstractmethod
     def margin(self, margin: Margin) -> Margin:
         """Return a margin of the domain in the names of the measured one."""
+        return margin
 
-    @abstractmethod
     def attributes(self, named: Margin) -> Margin:
         """Return the attributes of the domain that these measured names belong to."""
+        return named
 
     def neighbours(self, neighbours: Neighbours) -> Neighbours:
         """Return the neighbouring relation in the names of the measured domain."""
         return replace(neighbours, sensitive=self.margin(neighbours.sensitive))
 
-    @abstractmethod
     def encode(self, margin: Margin, table: NDArray[Number]) -> NDArray[Number]:
         """Return the table on `margin` in the names of the measured domain."""
+        return table
 
-    @abstractmethod
     def decode(self, margin: Margin, table: Floats) -> Floats:
         """Return the table on `margin` from one in the names of the measured domain."""
+        return table
 
-    @abstractmethod
     def decode_law(self, margin: Margin, law: CellErrors | WeightedErrors) -> CellErrors | WeightedErrors:
         """Return the law of the errors of the table on `margin` from that of the table that `decode` reads."""
-
-
-class Levels(Encoding):
-    """Attributes as they are."""
-
-    name = "levels"
-    unused = "impossible cells"
-
-    @property
-    def measured_domain(self) -> Domain:
-        """The domain itself."""
-        return self.domain
-
-    def margin(self, margin: Margin) -> Margin:
-        """Return the margin."""
-        return margin
-
-    def attributes(self, named: Margin) -> Margin:
-        """Return the names."""
-        return named
-
-    def encode(self, margin: Margin, table: NDArray[Number]) -> NDArray[Number]:
-        """Return the table."""
-        return table
-
-    def decode(self, margin: Margin, table: Floats) -> Floats:
-        """Return the table."""
-        return table
-
-    def decode_law(self, margin: Margin, law: CellErrors | WeightedErrors) -> CellErrors | WeightedErrors:
-        """Return the law."""
         return law
 
 
-class Bits(Encoding):
-    """Attributes as binary ones that hold the number of the level (`core.bits`)."""
+class Bits(Levels):
+    """Attributes as binary ones that hold the number of the level (`core.bits`). Some codes have no level."""
 
     name = "bits"
     unused = "codes without a level"
@@ -129,5 +96,5 @@ class Bits(Encoding):
         return {bit: a for a in self.domain.attributes for bit in bits_of(self.domain, (a,))}
 
 
-ENCODINGS: Mapping[str, type[Encoding]] = {Levels.name: Levels, Bits.name: Bits}
+ENCODINGS: Mapping[str, type[Levels]] = {Levels.name: Levels, Bits.name: Bits}
 """Every encoding by its name in a plan."""

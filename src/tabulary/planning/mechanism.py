@@ -35,6 +35,8 @@ class Mechanism(ABC):
     """Its place among all mechanisms, the easiest to explain first: of equally good ones the lowest is chosen."""
     encodings: ClassVar[tuple[str, ...]] = ("levels",)
     """In which names it can measure attributes (`planning.encoding`)."""
+    measures_full_table: ClassVar[bool] = False
+    """Whether it may measure the table on all wanted attributes, even where nobody wants that table."""
     refused: ClassVar[Mapping[str, str]] = {}
     """Reconstructions of its queries that it does not allow, with the reason and a remedy."""
 

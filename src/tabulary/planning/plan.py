@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,14 +16,9 @@ from tabulary.core.privacy import Loss, Privacy, PureDP, describe_privacy, impli
 from tabulary.core.sensitivity import Sensitivity
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidPlan
-from tabulary.planning.accuracy import (
-    ErrorLaw,
-    ExpectedError,
-    ExpectedErrors,
-    expected_error,
-    normal_quantile,
-)
-from tabulary.planning.encoding import ENCODINGS, Encoding
+from tabulary.planning.accuracy import ErrorLaw, ExpectedErrors
+from tabulary.planning.encoding import ENCODINGS, Levels
+from tabulary.planning.expectation import Expectation, ShrunkExpectation
 from tabulary.planning.measurement import Part
 from tabulary.planning.mechanism import MECHANISMS, allowing, does_not_measure
 from tabulary.planning.queries.query import Estimator, Query
@@ -83,7 +78,7 @@ class Plan:
             raise InvalidPlan("the plan lists one part twice. Measure it once, with less noise.")
 
     def _check_options(self) -> None:
-        """Refuse a combination of options that no mechanism and no reconstruction can keep."""
+        """Refuse options that contradict each other, or that this mechanism cannot have."""
         if (self.records is not None) != (self.reconstruct == "shrink") or (self.records or 1) < 1:
             raise InvalidPlan(
                 "a plan for reconstruct = 'shrink', and no other, states a positive number of records."
@@ -108,7 +103,10 @@ class Plan:
         if self.exact and (not sensitive or any(sensitive & set(s) for s in self.exact)):
             raise InvalidPlan("only sets without a sensitive attribute may be released exactly.")
         if sensitive and (not self.query.protects_some or self.reconstruct != "none"):
-            raise InvalidPlan("sensitive attributes need contrasts, and tables as they are measured.")
+            raise InvalidPlan(
+                "with sensitive attributes the mechanism must measure contrasts ('fourier' or 'efron-stein'), and the "
+                "tables must be published as measured (reconstruct = 'none')."
+            )
 
     def _check_zeros(self) -> None:
         """Refuse to publish noise in cells that hold nobody by declaration."""
@@ -138,7 +136,7 @@ class Plan:
         return self.rounding != "none" or (self.query.whole and self.reconstruct == "none")
 
     @cached_property
-    def encoded(self) -> Encoding:
+    def encoded(self) -> Levels:
         """How attributes are named where they are measured."""
         return ENCODINGS[self.encoding](self.domain)
 
@@ -213,28 +211,20 @@ class Plan:
         [sex]              2          2.8          6
         [sex job]          4          2.8          6
         """
-        if self.reconstruct == "shrink":
-            return ExpectedErrors(tuple(self._expected_shrunk(confidence)), confidence)
-        rows = tuple(expected_error(m, self.error_of(m), confidence) for m in self.workload)
-        return ExpectedErrors(rows, confidence)
+        return self._expectation.errors(confidence)
 
-    @cached_property
+    @property
     def expected_rmse(self) -> float:
         """The root mean squared error expected over all possible cells, each margin counted by its weight.
 
         Of shrunk tables, what the model expects.
         """
-        squared = cells = 0.0
-        for weight, total, possible in self._squared_errors:
-            squared += weight * total
-            cells += weight * possible
-        return math.sqrt(squared / cells) if cells else 0.0
+        return self._expectation.rmse
 
-    @cached_property
+    @property
     def expected_max(self) -> float:
         """The largest root mean squared error of any table over its possible cells, its square times the weight."""
-        each = [weight * total / possible for weight, total, possible in self._squared_errors if possible]
-        return math.sqrt(max(each, default=0.0))
+        return self._expectation.largest
 
     @property
     def residual_variances(self) -> Mapping[Margin, float]:
@@ -316,28 +306,11 @@ class Plan:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     @cached_property
-    def _squared_errors(self) -> list[tuple[float, float, int]]:
-        """Each table's weight, the sum of its cells' expected squared errors, and how many cells can be wrong."""
-        found = []
-        for margin, weight in zip(self.workload.margins, self.workload.weights, strict=True):
-            total, possible = self.estimator.squared_error(margin)
-            if margin in self._shrunk_variances:
-                total = possible * self._shrunk_variances[margin]
-            found.append((float(weight), total, possible))
-        return found
-
-    @cached_property
-    def _shrunk_variances(self) -> Mapping[Margin, float]:
-        """What the model expects of every wanted table, if the tables will be shrunk."""
+    def _expectation(self) -> Expectation:
         if self.records is None:
-            return {}
-        return shrunk_variances(self.workload, self.residual_variances, records=self.records)
-
-    def _expected_shrunk(self, confidence: float) -> Iterator[ExpectedError]:
-        for margin, variance in self._shrunk_variances.items():
-            possible = self.domain.cells(margin) - int(self.domain.impossible(margin).sum())
-            deviation = math.sqrt(variance)
-            yield ExpectedError(margin, possible, deviation, normal_quantile(confidence) * deviation)
+            return Expectation(self.workload, self.estimator)
+        variances = shrunk_variances(self.workload, self.residual_variances, records=self.records)
+        return ShrunkExpectation(self.workload, self.estimator, variances)
 
     def _described_sensitivity(self) -> dict[str, str]:
         if self.norm == "L1":

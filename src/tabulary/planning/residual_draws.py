@@ -45,7 +45,7 @@ class ResidualNoise:
         return filtered(self._spectrum, weights)
 
     def draws(self, weights: Floats) -> Iterator[Draws]:
-        """Yield the draws of each part that tells of this table."""
+        """Yield the draws of each part that the estimate of this table uses."""
         told: dict[Margin, Floats] = {}
         own = set(self.margin)
         for margin, centred, noise in self.parts:

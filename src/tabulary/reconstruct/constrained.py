@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, axes_outside
 from tabulary.core.domain import Margin
 from tabulary.core.table import CellCounts
 from tabulary.noise import Entropy, IntegerNoise
@@ -74,11 +74,7 @@ class FullTable:
 
     def tables(self, full: CellCounts) -> dict[Margin, CellCounts]:
         """Return the wanted tables of a full one."""
-        found: dict[Margin, CellCounts] = {}
-        for margin in self.plan.workload:
-            summed = tuple(i for i, a in enumerate(self.attributes) if a not in margin)
-            found[margin] = np.asarray(full.sum(axis=summed))
-        return found
+        return {m: np.asarray(full.sum(axis=axes_outside(self.attributes, m))) for m in self.plan.workload}
 
     def _solved(self, values: Floats) -> tuple[Floats, Facts]:
         if self.plan.reconstruct == "lp":

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.reconstruct.proportional import Projections, fit
 
@@ -57,7 +57,7 @@ class Independence:
             held = [a for a in block if a in left]
             if len(held) > 1:
                 left.difference_update(held)
-                part = table.sum(axis=tuple(i for i, a in enumerate(block) if a not in held)) / self.total
+                part = sum_onto(table, block, held) / self.total
                 found *= part.reshape([k if a in held else 1 for a, k in zip(margin, shape, strict=True)])
         for position, a in enumerate(margin):
             if a in left:
@@ -85,4 +85,4 @@ def _quasi_independent(possible: NDArray[np.bool_], ones: list[Floats], total: f
 
 
 def _sums(table: Floats, axis: int) -> Floats:
-    return np.asarray(table.sum(axis=tuple(i for i in range(table.ndim) if i != axis)))
+    return sum_onto(table, range(table.ndim), (axis,))

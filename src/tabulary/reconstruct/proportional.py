@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, sum_onto
 from tabulary.core.domain import Domain, Margin
 
 Indices = NDArray[np.int32]
@@ -158,7 +158,7 @@ def held_table(tables: Mapping[Margin, NDArray[Number]], margin: Margin) -> NDAr
         return tables[margin]
     held = set(margin)
     holder = next(m for m in tables if held.issubset(m))
-    return np.asarray(tables[holder].sum(axis=tuple(i for i, a in enumerate(holder) if a not in held)))
+    return sum_onto(tables[holder], holder, held)
 
 
 def shared_margins(margins: Sequence[Margin]) -> set[Margin]:

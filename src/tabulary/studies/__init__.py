@@ -6,7 +6,7 @@ options of `tabulary study NAME` and which returns the study to run. The core re
 plan of a custodian. Another package offers more as entry points of the group `tabulary.studies`.
 
 What is public here is what such a package needs: the parts of a study and of its page, the charts of the house, and
-small readers of rows. `risk_utility` is the experiment behind `tabulary perturb --compare`.
+small readers of rows. `risk_utility` is the experiment that compares perturbations.
 """
 
 from collections.abc import Callable

@@ -14,12 +14,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tabulary.errors import StudyError
+from tabulary.file_locks import locked_folder
 from tabulary.studies.study import Row, Sheets, Value
 
 _IDENTITY, _JOURNAL = "study.json", "journal.jsonl"
@@ -170,24 +171,16 @@ def _writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder by a lock on the folder itself, which nobody deletes or replaces."""
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    held = os.open(folder, os.O_RDONLY)
-    try:
+    """Keep other processes out of a folder."""
+    with ExitStack() as held:
         with _writing(folder):
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(locked_folder(folder, wait=False))
             except BlockingIOError:
                 raise StudyError(
                     f"another process is working in {folder}. Nothing was done. Wait for it, or choose another folder."
                 ) from None
         yield
-    finally:
-        os.close(held)
 
 
 def _flush(folder: Path) -> None:

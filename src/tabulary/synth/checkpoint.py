@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.errors import ReleaseError, UnusableCheckpoint
+from tabulary.file_locks import lock
 from tabulary.release.folder import sync_folder
 
 _FORMAT = "tabulary-rap-1"
@@ -99,21 +100,19 @@ class Checkpoint:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other processes from going on from the same state, which would measure under one debit twice."""
-        if self.path is None or os.name != "posix":
+        if self.path is None:
             yield
             return
-        import fcntl
-
         try:
-            lock = self.path.with_name(f".{self.path.name}.lock").open("wb")
+            file = self.path.with_name(f".{self.path.name}.lock").open("wb")
         except OSError as problem:
             raise ReleaseError(
                 f"the checkpoint {self.path.name!r} cannot be stored there: {problem.strerror}. Nothing was "
                 "measured."
             ) from None
-        with lock:
+        with file:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(file.fileno(), wait=False)
             except OSError:
                 raise UnusableCheckpoint(
                     f"another process uses the checkpoint {self.path.name!r}. Nothing was measured. Wait "

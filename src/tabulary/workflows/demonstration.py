@@ -34,9 +34,7 @@ def empty_folder(folder: Path) -> None:
     """Make an empty folder; only one that an earlier demonstration made is cleared."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / _MARK).exists():
-            raise ReleaseExists(
-                f"{folder} is not empty and not an earlier demo. Choose another folder with -o."
-            )
+            raise ReleaseExists(f"{folder} is not empty and not an earlier demo. Choose another folder.")
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _MARK).touch()

@@ -143,7 +143,7 @@ def test_serving_creates_nothing_and_says_what_is_missing(on_sqlite, tmp_path):
         open_service(file)
     file.key.write_text("ab" * 32)
     file.key.chmod(0o600)
-    with pytest.raises(ServiceError, match=r"--init|not there"):
+    with pytest.raises(ServiceError, match=r"[Ii]nitialise|not there"):
         open_service(file)
     assert sorted(tmp_path.iterdir()) == sorted([*before, file.key])
 

@@ -249,6 +249,6 @@ class Log:
         return ServiceError(
             f"the log in {self._database.name} {what}, and whoever changed it may have changed tokens too. Nothing was "
             "opened. Restore the state from a copy; tokens that were revoked since it was made are good in it, so "
-            "revoke them again. Without a copy, move the state away, make a new one with `tabulary serve FILE --init`, "
-            "and make the tokens again."
+            "revoke them again. Without a copy, move the state away, initialise the table builder again, and make the "
+            "tokens again."
         )

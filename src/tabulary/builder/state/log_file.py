@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tabulary.errors import ServiceError
+from tabulary.file_locks import lock
 from tabulary.release.folder import write_bytes
 
 if TYPE_CHECKING:
@@ -61,11 +62,9 @@ class LogFile:
     @contextmanager
     def _opened(self) -> Iterator[int]:
         """Yield the file, locked for other processes."""
-        import fcntl
-
         handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock(handle)
             yield handle
         finally:
             os.close(handle)

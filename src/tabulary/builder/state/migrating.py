@@ -10,7 +10,7 @@ from sqlalchemy import inspect
 from sqlalchemy.engine import Connection
 
 from tabulary.builder.state.database import Database
-from tabulary.errors import ServiceError
+from tabulary.errors import NotInitialised, ServiceError
 
 STEPS = Path(__file__).with_name("migrations")
 """Where the steps are, and what Alembic needs to take them."""
@@ -38,14 +38,14 @@ def refuse_unmigrated(database: Database) -> None:
         steps = ScriptDirectory(str(STEPS))
         revision = _refuse_newer(connection, steps, database.name)
         if revision is None:
-            raise ServiceError(
-                f"{database.name} holds no state of a table builder. Nothing was opened. Create it with "
-                "`tabulary serve service.toml --init`, or check where it should be."
+            raise NotInitialised(
+                f"{database.name} holds no state of a table builder. Nothing was opened. Initialise the "
+                "table builder, which creates it, or check where it should be."
             )
         if revision != steps.get_current_head():
-            raise ServiceError(
+            raise NotInitialised(
                 f"{database.name} was written by an older Tabulary. Nothing was opened. Make a copy of it, then "
-                "bring it up to date with `tabulary serve service.toml --init`."
+                "initialise the table builder again, which brings it up to date."
             )
 
 

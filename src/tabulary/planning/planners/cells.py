@@ -18,6 +18,7 @@ class CellsMechanism(Mechanism):
     name: ClassVar[str] = "cells"
     query: ClassVar[type[Query]] = Counts
     rank: ClassVar[int] = 10
+    measures_full_table: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = {
         "lp": "on cells alone the linear program bounds the worst cell and leaves all others free below it, so its "
         "sums are far too low. Use reconstruct = 'least-squares', or the mechanism 'margins'."

@@ -35,6 +35,7 @@ class ResidualMechanism(Mechanism):
     name: ClassVar[str] = "residual"
     query: ClassVar[type[Query]] = Residuals
     rank: ClassVar[int] = 50
+    measures_full_table: ClassVar[bool] = True
 
     def plan(self, request: Request, loss: Loss) -> Plan:
         r"""Return the plan whose parts and scales have the smallest expected error.

@@ -24,7 +24,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats, Integers
+from tabulary.core.arrays import Floats, Integers, sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import Sensitivity, margin_sensitivity
@@ -72,8 +72,7 @@ class CountsEstimator(Estimator):
     def table(self, margin: Margin, values: Values, kept: Kept) -> Integers:
         """Return the sums of the noisy cells."""
         position = self.source_position(margin)
-        summed = tuple(i for i, a in enumerate(self.parts[position].margin) if a not in margin)
-        return np.asarray(values(position).sum(axis=summed), dtype=np.int64)
+        return sum_onto(values(position), self.parts[position].margin, margin)
 
     def error_of(self, margin: Margin) -> CellErrors:
         """Return the law of a sum of as many draws as there are possible cells below each cell. Exact."""
@@ -167,7 +166,8 @@ class MarginMap(LinearMap):
 
     def forward(self, table: Floats) -> Floats:
         """Return the cells of every margin."""
-        return np.concatenate([np.asarray(table.sum(axis=self._summed(m))).reshape(-1) for m in self.margins])
+        axes = range(len(self.shape))
+        return np.concatenate([sum_onto(table, axes, margin).reshape(-1) for margin in self.margins])
 
     def adjoint(self, values: Floats) -> Floats:
         """Return each margin's values spread over the cells that it sums."""
@@ -207,6 +207,3 @@ class MarginMap(LinearMap):
     @property
     def _sizes(self) -> list[int]:
         return [math.prod(self.shape[axis] for axis in margin) for margin in self.margins]
-
-    def _summed(self, margin: Sequence[int]) -> tuple[int, ...]:
-        return tuple(axis for axis in range(len(self.shape)) if axis not in margin)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats, Integers
+from tabulary.core.arrays import Floats, Integers, sum_onto
 from tabulary.core.cache import ArrayCache
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
@@ -20,7 +20,7 @@ from tabulary.core.table import CellCounts
 from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidPlan
 from tabulary.planning.accuracy import SMALLEST_VARIANCE, ErrorLaw
-from tabulary.planning.encoding import Encoding
+from tabulary.planning.encoding import Levels
 from tabulary.planning.queries.linear_map import LinearMap
 
 if TYPE_CHECKING:
@@ -139,8 +139,7 @@ class Query(ABC):
         found = []
         for query in queries:
             source = margins[index.first(query.margin)]
-            summed = tuple(i for i, attribute in enumerate(source) if attribute not in query.margin)
-            found.append(query.values(np.asarray(tables[source].sum(axis=summed))))
+            found.append(query.values(sum_onto(tables[source], source, query.margin)))
         return found
 
 
@@ -152,7 +151,7 @@ class Estimator(ABC):
     released without noise; they come after the parts.
     """
 
-    encoding: Encoding
+    encoding: Levels
     workload: Workload
     parts: tuple["Part[Query]", ...]
     exact: tuple[Margin, ...] = ()

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats, Integers
+from tabulary.core.arrays import Floats, Integers, axes_outside
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.residual_sensitivity import residual_sensitivity
@@ -66,7 +66,7 @@ class ResidualsEstimator(Estimator):
         """σ² of the residual of every set of the workload's closure, by generalised least squares over all parts.
 
         The estimate of r_R has covariance σ² P_R, and those of different sets are uncorrelated
-        (`core.residuals`). A set that no part tells about is not there.
+        (`core.residuals`). A set that no part says anything about is left out.
         """
         parts = {
             (part.margin, part.query.centred): v
@@ -154,7 +154,7 @@ class ResidualsEstimator(Estimator):
 
     @cached_property
     def _by_centred(self) -> dict[Margin, tuple[list[int], MarginIndex]]:
-        # By what is centred: few of the thousands of parts of a plan tell of one residual.
+        # By what is centred: of the thousands of parts of a plan, few say anything about one residual.
         found: dict[Margin, list[int]] = {}
         for position, part in enumerate(self.parts):
             found.setdefault(part.query.centred, []).append(position)
@@ -289,7 +289,7 @@ class ResidualMap(LinearMap):
         """Return the values of every part."""
         found = []
         for margin, centred in self.parts:
-            values = table.sum(axis=tuple(i for i in range(table.ndim) if i not in margin), keepdims=True)
+            values = table.sum(axis=axes_outside(range(table.ndim), margin), keepdims=True)
             for axis in centred:
                 levels = self.shape[axis]
                 if levels >= 3:

@@ -36,8 +36,8 @@ def answer(study: PlanStudy, found: Findings, own: Privacy) -> list[str]:
     if study.confidential:
         said.append(
             "A choice that is made after looking at this page depends on the records, and the promise of the release "
-            "does not cover what the choice gives away. Choose before you look, or look at the page that "
-            "--public makes from an earlier release."
+            "does not cover what the choice gives away. Choose before you look, or look at a page that "
+            "was made from an earlier release."
         )
     return said
 

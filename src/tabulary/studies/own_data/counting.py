@@ -12,6 +12,7 @@ from tabulary.core.domain import Margin
 from tabulary.core.workload import Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.noise.keyed import KeyedEntropy
+from tabulary.planning import MECHANISMS
 from tabulary.release import Release
 from tabulary.synth import from_release
 from tabulary.workflows import PlanFile
@@ -23,12 +24,14 @@ Counts = Mapping[Margin, NDArray[np.int64]]
 def counted_margins(tables: Workload, mechanisms: Iterable[str], *, max_cells: int) -> tuple[Margin, ...]:
     """Return what has to be counted for these mechanisms at any amount of privacy.
 
-    The tables of the plan; and the one on all attributes, which `cells` measures, and `residual` where that is best.
+    The tables of the plan, and the one on all attributes if one of the mechanisms may measure that.
     """
     found = maximal_margins(tables.margins)
     named = tables.domain.margin({a for margin in tables for a in margin})
-    whole = {"cells", "residual"}.intersection(mechanisms) and tables.domain.cells(named) <= max_cells
-    return (*found, named) if whole and named not in found else tuple(found)
+    whole = any(MECHANISMS[name].measures_full_table for name in mechanisms)
+    if whole and named not in found and tables.domain.cells(named) <= max_cells:
+        return (*found, named)
+    return tuple(found)
 
 
 def counts_of_records(planned: PlanFile, margins: Iterable[Margin]) -> dict[Margin, NDArray[np.int64]]:
@@ -51,7 +54,7 @@ def counts_of_twin(release: Release, margins: Iterable[Margin]) -> dict[Margin, 
         rows = from_release(release, entropy=KeyedEntropy(key, "twin"))
     except InvalidTable as problem:
         raise InvalidTable(
-            f"--public: no people can be made up from this release: {problem} Nothing was done."
+            f"no people can be made up from this release: {problem} Nothing was done."
         ) from None
     return {margin: np.asarray(rows.table(margin).counts, dtype=np.int64) for margin in margins}
 
@@ -65,14 +68,14 @@ def public_release(folder: Path, planned: PlanFile) -> Release:
         differing = [a for a in mine.attributes if a not in theirs.attributes or _other(a, planned, release)]
         what = f"in {listed(differing)}" if differing else "in their order, or in what is impossible"
         raise InvalidArgument(
-            f"--public {folder}: the domain of the release differs from that of {planned.path.name} {what}. "
+            f"the domain of the release {folder} differs from that of {planned.path.name} {what}. "
             "Nothing was done. Use a release of the same attributes and levels."
         )
     known = {attribute for margin in release.margins for attribute in margin}
     missing = mine.margin({a for margin in planned.plan.workload for a in margin} - known)
     if missing:
         raise InvalidArgument(
-            f"--public {folder}: no table of the release holds {listed(missing)}, which {planned.path.name} "
+            f"no table of the release {folder} holds {listed(missing)}, which {planned.path.name} "
             "publishes. Nothing was done. Use a release with these attributes, or leave them out of the plan."
         )
     return release

@@ -128,11 +128,11 @@ def amounts(
     ε = 0.5, ε = 1, ε = 2
     """
     epsilons, rhos = list(epsilons), list(rhos)
-    wrong, right = (epsilons, "--rho") if isinstance(own, ZCDP) else (rhos, "--epsilon")
+    wrong, right = (epsilons, "ρ") if isinstance(own, ZCDP) else (rhos, "ε")
     if wrong:
-        other = "--epsilon" if right == "--rho" else "--rho"
+        other = "ε" if right == "ρ" else "ρ"
         raise InvalidArgument(
-            f"{other} is given, but the plan promises {own}. Nothing was done. Name the amounts with {right}."
+            f"amounts of {other} are given, but the plan promises {own}. Nothing was done. Give amounts of {right}."
         )
     given = [with_amount(own, value) for value in (*epsilons, *rhos)]
     if not given:

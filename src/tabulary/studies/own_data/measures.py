@@ -39,17 +39,17 @@ class Measures:
         tests: Iterable[str] = (),
     ) -> "Measures":
         """Return the measures that are written as on the command line; without margins, all tables of the plan."""
-        wanted = [m for text in margins for m in _parsed("--margin", text, tables)]
-        tested = [m for text in tests for m in _parsed("--test", text, tables)]
+        wanted = [m for text in margins for m in _parsed("the margin", text, tables)]
+        tested = [m for text in tests for m in _parsed("the test", text, tables)]
         for margin in tested:
             if len(margin) != 2:
                 raise InvalidArgument(
-                    f"--test {show_margin(margin)}: independence is between two attributes, and these are "
+                    f"the test {show_margin(margin)}: independence is between two attributes, and these are "
                     f"{len(margin)}. Nothing was done. Name two of them, such as [sex job]."
                 )
-        for option, asked in (("--margin", wanted), ("--test", tested)):
+        for named, asked in (("the margin", wanted), ("the test", tested)):
             for margin in asked:
-                _check_held(option, show_margin(margin), [margin], tables)
+                _check_held(named, show_margin(margin), [margin], tables)
         return cls(
             tuple(dict.fromkeys(wanted)) or tables.margins,
             tuple(dict.fromkeys(_model(text, tables) for text in models)),
@@ -72,33 +72,35 @@ def needed(model: LogLinearModel, tables: Workload) -> tuple[Margin, ...]:
 
 
 def _model(text: str, tables: Workload) -> LogLinearModel:
-    generators = _parsed("--model", text, tables)
+    generators = _parsed("the model", text, tables)
     named = tables.domain.margin({a for margin in generators for a in margin})
     if not named:
-        raise InvalidArgument("--model []: a model without attributes has nothing to fit. Nothing was done.")
+        raise InvalidArgument(
+            "the model []: a model without attributes has nothing to fit. Nothing was done."
+        )
     model = LogLinearModel(tables.domain.project(named), tuple(generators))
     if holder(named, tables) is None:
-        _check_held("--model", text, model.generators, tables)
+        _check_held("the model", text, model.generators, tables)
     try:
         tables.domain.check_cells(named, MOST_MODEL_CELLS)
     except TooManyCells as problem:
-        raise TooManyCells(f"--model {text}: {problem} Nothing was done.") from None
+        raise TooManyCells(f"the model {text}: {problem} Nothing was done.") from None
     return model
 
 
-def _parsed(option: str, text: str, tables: Workload) -> list[Margin]:
+def _parsed(named: str, text: str, tables: Workload) -> list[Margin]:
     try:
         found = Workload.parse(text, tables.domain).margins
     except InvalidWorkload as problem:
-        raise InvalidWorkload(f"{option} {text}: {problem} Nothing was done.") from None
+        raise InvalidWorkload(f"{named} {text}: {problem} Nothing was done.") from None
     return list(found)
 
 
-def _check_held(option: str, text: str, margins: Iterable[Margin], tables: Workload) -> None:
+def _check_held(named: str, text: str, margins: Iterable[Margin], tables: Workload) -> None:
     missing = [margin for margin in margins if holder(margin, tables) is None]
     if missing:
         lacking = "".join(map(show_margin, missing))
         raise UnknownMargin(
-            f"{option} {text}: no table of the plan holds {lacking}. Nothing was done. Add {lacking} to [tables] of "
+            f"{named} {text}: no table of the plan holds {lacking}. Nothing was done. Add {lacking} to [tables] of "
             f"the plan file, or choose what the plan publishes: {tables}."
         )

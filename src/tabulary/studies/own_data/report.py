@@ -175,7 +175,7 @@ def _by_table(study: PlanStudy, found: Findings, own: Privacy) -> list[Summary]:
     shown = worst_first[:_MOST_ROWS]
     left = len(errors) - len(shown)
     more = f" {left:,} more stand in the CSV file." if left else ""
-    panels = "" if len(errors) <= MOST_PANELS else " Name up to six with --margin to see their curves."
+    panels = "" if len(errors) <= MOST_PANELS else " Name up to six margins to see their curves."
     return [
         Summary(
             f"Root mean squared error of each table at {own}, in people a cell",

@@ -16,13 +16,14 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from tabulary.errors import PublicError, ReleaseExists, ServiceError
+from tabulary.file_locks import locked_folder
 from tabulary.noise.keyed import derived_key
 from tabulary.planning import Plan, plan_from_description
 from tabulary.release import Release, StagedFolder, expected_bytes, staged_folder
@@ -176,7 +177,7 @@ class _Artifact(Generic[_Content]):
         """Remove what is unsound; return whether there was anything left to remove."""
         aside = self._folder / f"{STAGING_PREFIX}{secrets.token_hex(8)}"
         # Looked at again while nobody else may remove: another process may have made it anew by now.
-        with _alone(self._folder):
+        with locked_folder(self._folder):
             try:
                 self.read()
                 return False
@@ -210,19 +211,3 @@ class _Artifact(Generic[_Content]):
                 f"the artifact {str(self.place)!r} cannot be read: {problem.strerror}. Nothing was served from it. "
                 "Give the service the right to read and to write there."
             ) from None
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time remove something from the folder."""
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

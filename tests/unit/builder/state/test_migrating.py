@@ -81,7 +81,7 @@ def test_an_older_state_is_refused_until_it_is_brought_up_to_date(database, one_
     with State.create(database) as state:
         state.remember("key", "ab")
     one_step_more()
-    with pytest.raises(ServiceError, match=r"older Tabulary.*--init"):
+    with pytest.raises(ServiceError, match=r"older Tabulary.*initialise the table builder"):
         State.open(database)
     with State.create(database) as state:
         assert state.recall("key") == "ab"
@@ -110,14 +110,14 @@ def test_a_step_that_fails_leaves_the_state_as_it_was(database, one_step_more, o
 
 
 def test_a_place_without_a_state_is_refused_and_nothing_is_created(database, tmp_path):
-    with pytest.raises(ServiceError, match=r"--init|is not there"):
+    with pytest.raises(ServiceError, match=r"Initialise|is not there"):
         State.open(database)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_file_is_no_state(tmp_path):
     (tmp_path / "state.sqlite").touch()
-    with pytest.raises(ServiceError, match=r"holds no state.*--init"):
+    with pytest.raises(ServiceError, match=r"holds no state.*Initialise the table builder"):
         State.open(tmp_path / "state.sqlite")
 
 
