@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def lock(handle: int, *, wait: bool = True) -> None:
-    """Hold the lock of an open file or folder until it is closed; the system lets go of it when the process dies.
+    """Hold the lock of an open file or folder until it is closed; the system releases it when the process dies.
 
     Without `wait`, raise BlockingIOError if another process holds it. Where the system has no such locks, do nothing.
     """

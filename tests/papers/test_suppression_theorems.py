@@ -111,7 +111,8 @@ def test_equation_3_lacks_a_factor_of_two_and_the_range_is_that_of_the_right_den
 def deviation_within_the_range(count_law: PoissonBinomial, margin: float, epsilon: float) -> float:
     counts = np.arange(count_law.size + 1)
     rho = margin * math.log(1 + epsilon)
-    inside = np.abs(counts - count_law.mean) <= rho * count_law.mean
+    mean = count_law.people @ count_law.probability
+    inside = np.abs(counts - mean) <= rho * mean
     return float(count_law.deviation(count_law.chances)[inside].max())
 
 

@@ -21,7 +21,7 @@ from tabulary.confidential.reading import Batch, Reader
 from tabulary.confidential.reading.duckdb import DuckDBReader, Part, check_columns
 from tabulary.confidential.store import MEMORY_BYTES, Codes, Store, code_type
 from tabulary.core.domain import Domain
-from tabulary.core.table import value_name
+from tabulary.core.long_form import value_name
 
 DIGIT_BITS = 12
 """A digit of a key is a number below 2**12, so that the usual 256 or 4,096 keys have one."""

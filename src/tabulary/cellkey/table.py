@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +16,22 @@ from tabulary.cellkey.ptable import PTable
 from tabulary.cellkey.records import KeyedRecords
 from tabulary.core.arrays import Integers
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
-from tabulary.core.table import Table, frame_of, long_columns, value_name
+from tabulary.core.long_form import LongForm, long_columns, value_name
+from tabulary.core.table import Table
+from tabulary.core.uncopyable import Uncopyable
 from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.release.formats import csv_bytes
 from tabulary.release.promise import Promise
 
 if TYPE_CHECKING:
     import pandas
-    import polars
 
 SMALLEST_SECRET = 16
 """A secret has at least this many bytes."""
 
 
 @dataclass(frozen=True, eq=False)
-class CellKeyTable:
+class CellKeyTable(LongForm):
     """A published table: perturbed counts, and what is known about the perturbation. NOT differentially private.
 
     `counts` is a masked array. A count below `minimum` is masked and not published; the value under the mask is
@@ -134,14 +135,8 @@ class CellKeyTable:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table in long form as a pandas frame; a withheld count is missing."""
-        columns = self.columns()
-        frame: pandas.DataFrame = frame_of("pandas", columns)
-        return frame.astype({list(columns)[-1]: "Int64"})
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return the table in long form as a polars frame; a withheld count is null."""
-        frame: polars.DataFrame = frame_of("polars", self.columns())
-        return frame
+        frame = super().to_pandas()
+        return frame.astype({frame.columns[-1]: "Int64"})
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table in long form; a withheld count is an empty field."""
@@ -170,7 +165,7 @@ class CellKeyTable:
         return CellKeyTable(shown.domain, counts, self.ptable, self.minimum)
 
 
-class Custody:
+class Custody(Uncopyable):
     """What the custodian keeps about a table: exact counts, cell keys and perturbations. Confidential.
 
     `count`, `ckey`, `pcv` and `pvalue` are read-only arrays of the table's shape. It is made together with the
@@ -200,12 +195,6 @@ class Custody:
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)
         return f"<Custody of {shown or 'total'}, confidential>"
-
-    def __format__(self, specification: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a Custody is confidential: it cannot be pickled or copied.")
 
 
 def perturb(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.table import frame_of, long_columns, value_name
+from tabulary.core.long_form import LongForm, long_columns, value_name
 from tabulary.errors import InvalidTable
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class RemoteCellKeyTable:
+class RemoteCellKeyTable(LongForm):
     """Counts perturbed by a method that is NOT differentially private, as a table builder publishes them.
 
     `counts` is a masked array, masked where a count is withheld. The law of the errors is not known, so this is no
@@ -63,9 +63,8 @@ class RemoteCellKeyTable:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table in long form as a pandas frame; a withheld count is missing."""
-        columns = self.columns()
-        frame: pandas.DataFrame = frame_of("pandas", columns)
-        return frame.astype({list(columns)[-1]: "Int64"})
+        frame = super().to_pandas()
+        return frame.astype({frame.columns[-1]: "Int64"})
 
     def __repr__(self) -> str:
         shown = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.margin)

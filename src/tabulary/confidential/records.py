@@ -4,7 +4,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tabulary.confidential.coding import Coding, Recoding, resolve_all
 from tabulary.confidential.engines import Engine
@@ -16,6 +16,7 @@ from tabulary.confidential.tally import Tally, margins_of
 from tabulary.confidential.weights import Weights, check_weights
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.progress import Progress
+from tabulary.core.uncopyable import Uncopyable
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidArgument, MissingExtra, UnreadableSource
 
@@ -43,7 +44,7 @@ class Closable(Protocol):
         ...
 
 
-class HeldRecords:
+class HeldRecords(Uncopyable):
     """Records that another object contains: a store here, or an engine anywhere.
 
     `close`, the end of a `with`, the garbage collector and the end of the process each release them. They cannot be
@@ -64,12 +65,6 @@ class HeldRecords:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __format__(self, specification: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} are confidential: they cannot be pickled or copied.")
 
 
 class Records(HeldRecords):

@@ -1,7 +1,6 @@
 """The tally: exact counts, only for mechanisms."""
 
 from collections.abc import Iterable, Mapping
-from typing import NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from tabulary.confidential.weights import Weights
 from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
 from tabulary.core.table import Table
+from tabulary.core.uncopyable import Uncopyable
 from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidTable, InvalidWorkload
 
@@ -17,7 +17,7 @@ from tabulary.errors import InvalidTable, InvalidWorkload
 _LAST_EXACT = 2.0**53
 
 
-class Tally:
+class Tally(Uncopyable):
     """Exact counts on some margins of a domain, or exact sums of weights in their unit. Confidential.
 
     The printed form shows the shape, never a count. A tally cannot be copied, pickled, iterated or turned into an
@@ -120,12 +120,6 @@ class Tally:
         shown = "".join(map(show_margin, self.margins[:6])) + ("…" if len(self._counts) > 6 else "")
         weighted = f", {self._weights}" if self._weights else ""
         return f"<Tally of {len(self._counts):,} margins, {self.cells:,} cells{weighted}: {shown}>"
-
-    def __format__(self, specification: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a Tally is confidential: it cannot be pickled or copied.")
 
 
 def margins_of(domain: Domain, margins: Workload | Iterable[Iterable[str]]) -> tuple[Margin, ...]:

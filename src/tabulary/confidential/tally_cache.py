@@ -1,7 +1,7 @@
 """Exact counts on demand: each margin is counted once, and kept while the cache has room."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
 from tabulary.core.cache import ENTRY_BYTES, Cache, CacheSection
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.uncopyable import Uncopyable
 from tabulary.core.workload import maximal_margins
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _CELL_BYTES = 8
 
 
-class TallyCache:
+class TallyCache(Uncopyable):
     """The exact counts of any margin, in a section of its own of the cache that it is given. Confidential.
 
     A margin is counted once, however many threads ask for it together; one inside a margin that is held is summed from
@@ -91,12 +92,6 @@ class TallyCache:
 
     def __repr__(self) -> str:
         return f"<TallyCache of {repr(self._records).removeprefix('<Records of ')}"
-
-    def __format__(self, specification: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a TallyCache is confidential: it cannot be pickled or copied.")
 
     def _made(self, margin: Margin) -> Tally:
         """Return the counts, summed from the smallest cached table that contains them, or counted."""

@@ -1,4 +1,4 @@
-"""A table: one number for each cell of a domain, with labels."""
+"""A table: one number per cell of a domain, with labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Domain
+from tabulary.core.long_form import LongForm, long_columns, missing_package, value_name
 from tabulary.errors import InvalidTable, MissingExtra
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import xarray
 
 CellCounts = NDArray[np.int64] | NDArray[np.float64]
@@ -23,11 +22,11 @@ _LARGEST_TOTAL = 2.0**62
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Table:
+class Table(LongForm):
     """A domain and a read-only array of its shape.
 
-    A `Table` says nothing about privacy: it may be a published table or one still to be protected. What
-    left through a mechanism is a `ReleasedTable`.
+    A `Table` says nothing about privacy: it may be published or still unprotected. A result of a mechanism is a
+    `ReleasedTable`.
 
     >>> table = Table(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), [[1, 2], [3, 4]])
     >>> table["F", "paid"]
@@ -159,22 +158,12 @@ class Table:
         """Return the table in long form: one column of labels per attribute, then `count`; one row per cell."""
         return long_columns(self.domain, {value_name("count", self.domain.attributes): self.counts})
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return the table in long form as a pandas frame."""
-        frame: pandas.DataFrame = frame_of("pandas", self.columns())
-        return frame
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return the table in long form as a polars frame."""
-        frame: polars.DataFrame = frame_of("polars", self.columns())
-        return frame
-
     def to_xarray(self) -> "xarray.DataArray":
         """Return the table as a labelled xarray array."""
         try:
             import xarray
         except ImportError:
-            raise MissingExtra(_missing("xarray")) from None
+            raise MissingExtra(missing_package("xarray")) from None
         coordinates = {a: list(self.domain.levels_of(a)) for a in self.domain.attributes}
         return xarray.DataArray(self.counts, dims=self.domain.attributes, coords=coordinates, name="count")
 
@@ -205,41 +194,6 @@ def _with_zeros(domain: Domain, impossible: NDArray[np.bool_]) -> Domain:
         for cell in np.argwhere(impossible).tolist()
     ]
     return Domain(dict(zip(domain.attributes, domain.levels, strict=True)), zeros)
-
-
-def long_columns(domain: Domain, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return arrays of the domain's shape as columns, the last attribute fastest, labels first."""
-    grids = np.indices(domain.shape).reshape(len(domain.shape), domain.size)
-    labels = {
-        a: np.array(domain.levels_of(a), dtype=object)[codes]
-        for a, codes in zip(domain.attributes, grids, strict=True)
-    }
-    return {**labels, **{name: array.reshape(-1) for name, array in values.items()}}
-
-
-def value_name(name: str, attributes: Iterable[str]) -> str:
-    """Return the name of a value column, with an underscore where an attribute has that name already.
-
-    >>> value_name("count", ["sex", "count"])
-    'count_'
-    """
-    taken = set(attributes)
-    while name in taken:
-        name += "_"
-    return name
-
-
-def frame_of(package: str, columns: Mapping[str, NDArray[Any]]) -> Any:
-    """Return columns as a frame of pandas or polars, if it is installed."""
-    try:
-        module = __import__(package)
-    except ImportError:
-        raise MissingExtra(_missing(package)) from None
-    return module.DataFrame({name: list(v) if v.dtype == object else v for name, v in columns.items()})
-
-
-def _missing(package: str) -> str:
-    return f"{package} is not installed. Install it with: pip install 'tabulary[frames]'."
 
 
 def _names(margin: tuple[str | Iterable[str], ...]) -> tuple[str, ...]:

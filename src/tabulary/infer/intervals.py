@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
-from tabulary.core.table import Table, frame_of, long_columns, value_name
+from tabulary.core.long_form import LongForm, long_columns, value_name
+from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.infer.poisson import poisson_interval
 from tabulary.infer.ratios import PairLaw, ratio_interval
@@ -30,7 +31,7 @@ from tabulary.release import ReleasedTable
 from tabulary.release.table import CONFIDENCE
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 Target = Literal["records", "population"]
 Level = str | int
@@ -74,7 +75,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Intervals:
+class Intervals(LongForm):
     """A table of intervals, one per cell. The confidence holds for each interval, not for all of them together."""
 
     domain: Domain
@@ -104,11 +105,6 @@ class Intervals:
         return long_columns(
             self.domain, {value_name(name, self.domain.attributes): v for name, v in values.items()}
         )
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return the table in long form as a pandas frame."""
-        frame: pandas.DataFrame = frame_of("pandas", self.columns())
-        return frame
 
 
 def interval(

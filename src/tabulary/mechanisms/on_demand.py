@@ -17,7 +17,6 @@ of the records would have the same noise, and the difference of their answers wo
 
 import hashlib
 from collections.abc import Callable
-from typing import NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from tabulary.confidential.weights import refuse_weights
 from tabulary.core.arrays import Integers
 from tabulary.core.cache import ArrayCache, Cache
 from tabulary.core.domain import check_same_domain
+from tabulary.core.uncopyable import Uncopyable
 from tabulary.errors import InvalidTable
 from tabulary.noise import (
     Entropy,
@@ -41,7 +41,7 @@ from tabulary.planning import Measurement, Part, Plan, Query
 _CHECKED_DRAWS = 1000
 
 
-class MeasuredOnDemand:
+class MeasuredOnDemand(Uncopyable):
     """The noisy values of the parts of a plan, drawn under one key when they are asked for. Public, as they leave here.
 
     Unbiased. A part costs one sum of a counted table, one draw per value, and twenty milliseconds for the tables of
@@ -84,9 +84,6 @@ class MeasuredOnDemand:
 
     def __repr__(self) -> str:
         return f"<MeasuredOnDemand of {len(self.plan.measured):,} parts>"
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("measurements on demand hold a secret key: they cannot be pickled or copied.")
 
     def _measured(self, position: int) -> Integers:
         query, encoded = self.plan.queries[position], self.plan.encoded

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Margin
-from tabulary.core.table import frame_of
+from tabulary.core.long_form import LongForm
 from tabulary.core.workload import show_margin
 from tabulary.noise import IntegerNoise
 from tabulary.noise.checks import check_confidence
 from tabulary.planning.covariance import CellCovariance, CountNoise
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 
 SMALLEST_VARIANCE = 1e-60
@@ -225,7 +225,7 @@ class ExpectedError:
 
 
 @dataclass(frozen=True)
-class ExpectedErrors:
+class ExpectedErrors(LongForm):
     """What to expect of every table of a plan, before any budget is spent."""
 
     rows: tuple[ExpectedError, ...]
@@ -250,16 +250,14 @@ class ExpectedErrors:
         ]
         return "\n".join([head, *lines])
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return the rows as a pandas frame."""
-        columns = {
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the rows as columns: the margin, its cells, their standard error and half-width."""
+        return {
             "margin": np.array([show_margin(row.margin) for row in self.rows], dtype=object),
             "cells": np.array([row.cells for row in self.rows]),
             "standard_error": np.array([row.standard_error for row in self.rows]),
             "half_width": np.array([row.half_width for row in self.rows]),
         }
-        frame: pandas.DataFrame = frame_of("pandas", columns)
-        return frame
 
 
 def show_width(width: float) -> str:

@@ -7,7 +7,7 @@ last and fastest one, and every value has a `status`. The form is that of json-s
 import json
 from typing import Any
 
-from tabulary.core.table import value_name
+from tabulary.core.long_form import value_name
 from tabulary.release.publication import Publication, Status
 
 # Of the form that RFC 6838 has for a JSON format; json-stat.org names no media type.

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.table import CellCounts, Table, frame_of, long_columns, value_name
+from tabulary.core.long_form import LongForm, long_columns, value_name
+from tabulary.core.table import CellCounts, Table
 from tabulary.errors import InvalidTable
 from tabulary.planning import ErrorLaw
 from tabulary.planning.covariance import CellCovariance
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow as pa
 
 CONFIDENCE = 0.95
@@ -26,7 +25,7 @@ VALUE_COLUMNS = ("count", "standard_error", "lower_95", "upper_95")
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedTable:
+class ReleasedTable(LongForm):
     """Counts that left through a mechanism, with what is known about their errors.
 
     An interval holds the true count with the stated probability, cell by cell and not for all cells at once.
@@ -142,16 +141,6 @@ class ReleasedTable:
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the table in long form: the attributes, then what `column_names` calls the values."""
         return long_columns(self.domain, self._values())
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return the table in long form as a pandas frame."""
-        frame: pandas.DataFrame = frame_of("pandas", self.columns())
-        return frame
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return the table in long form as a polars frame."""
-        frame: polars.DataFrame = frame_of("polars", self.columns())
-        return frame
 
     def to_arrow(self) -> "pa.Table":
         """Return the table in long form as an Arrow table, its labels as ordered dictionaries."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tabulary.core.domain import Margin
-from tabulary.core.table import value_name
+from tabulary.core.long_form import value_name
 from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells, listed
 from tabulary.registry import Registry
 from tabulary.release import json_stat, px, sdmx, xlsx

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tabulary.core.table import value_name
+from tabulary.core.long_form import value_name
 from tabulary.errors import InvalidTable
 from tabulary.release.publication import Publication, Status
 

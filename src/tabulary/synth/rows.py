@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
-from tabulary.core.table import Table, frame_of
+from tabulary.core.long_form import LongForm
+from tabulary.core.table import Table
 from tabulary.errors import InvalidTable, ReleaseError, ReleaseExists, TooManyCells
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
 
 # Rows that take more bytes than this together are not made at once.
@@ -23,7 +22,7 @@ _WRITERS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
-class SyntheticRecords:
+class SyntheticRecords(LongForm):
     """Rows of level codes, one column for each attribute, made from what is public.
 
     `guarantee` says what was promised to the people whose records were measured; making rows spends nothing more.
@@ -75,16 +74,6 @@ class SyntheticRecords:
             name: np.array(self.domain.levels_of(name), dtype=object)[self.codes[:, place]]
             for place, name in enumerate(self.domain.attributes)
         }
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return a pandas frame of labels."""
-        frame: pandas.DataFrame = frame_of("pandas", self.columns())
-        return frame
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return a polars frame of labels."""
-        frame: polars.DataFrame = frame_of("polars", self.columns())
-        return frame
 
     def to_arrow(self) -> "pyarrow.Table":
         """Return an Arrow table of labels, each column a dictionary of its levels."""

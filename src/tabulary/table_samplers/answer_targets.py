@@ -44,7 +44,7 @@ class CellTargets:
     row: int
     column: int
 
-    def inquiry(self, table: TwoWayTable, columns: Sequence[Column], *, cut: float) -> AnswerTargets:
+    def answer_targets(self, table: TwoWayTable, columns: Sequence[Column], *, cut: float) -> AnswerTargets:
         """Return the question for these columns."""
         here = columns[self.column]
         answer, number = here.cells[:, self.row], int(here.widths[self.row])
@@ -79,27 +79,27 @@ class ColumnSplitTargets:
     wholes: tuple[PoissonBinomial, ...]
     parts: tuple[tuple[PoissonBinomial, PoissonBinomial], ...]
 
-    def inquiry(self, table: TwoWayTable, columns: Sequence[Column], *, cut: float) -> AnswerTargets:
+    def answer_targets(self, table: TwoWayTable, columns: Sequence[Column], *, cut: float) -> AnswerTargets:
         """Return the question for these columns."""
         here = columns[self.column]
-        parting = ColumnSplit(here, self.wholes, self.parts, cut=cut)
-        first = parting.first_part()
+        split = ColumnSplit(here, self.wholes, self.parts, cut=cut)
+        first = split.first_part()
         targets = table.row_sums - (here.low + here.cells)
         return AnswerTargets(
             self.column,
             targets,
             here.weights,
-            parting.low,
+            split.low,
             lambda values: np.asarray(first.T @ values),
-            parting.persons,
-            missed=parting.dropped,
+            split.persons,
+            missed=split.dropped,
         )
 
     def work(self, columns: Sequence[Column], *, cut: float) -> tuple[float, float, float]:
         """Return how many targets there are, how much work they are besides, and how much room that takes."""
         fillings = columns[self.column].fillings
-        parting = ColumnSplit(columns[self.column], self.wholes, self.parts, cut=cut)
-        return fillings, parting.work, fillings * parting.width
+        split = ColumnSplit(columns[self.column], self.wholes, self.parts, cut=cut)
+        return fillings, split.work, fillings * split.width
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class RowSplitTargets:
     row: int
     total: int
 
-    def inquiry(self, table: TwoWayTable, columns: Sequence[Column], *, cut: float) -> AnswerTargets:
+    def answer_targets(self, table: TwoWayTable, columns: Sequence[Column], *, cut: float) -> AnswerTargets:
         """Return the question for these columns."""
         law, low, lost = np.ones(1), 0, 0.0
         for column in columns:
@@ -129,4 +129,4 @@ class RowSplitTargets:
         return float(np.sqrt((widths**2).sum())), 0.0, 0.0
 
 
-Asked = CellTargets | ColumnSplitTargets | RowSplitTargets
+QuestionTargets = CellTargets | ColumnSplitTargets | RowSplitTargets

@@ -25,7 +25,7 @@ Made = TypeVar("Made")
 
 # What a run must reach: the worst R̂, the smallest effective size, and how many sweeps it has at first.
 _RATIO, _EFFECTIVE, _ROUND = 1.01, 400.0, 2048
-# The same once a value is pinned: these chains set out from tables that others arrived at.
+# The same given an answer: these chains start from tables that other chains reached.
 _CONDITIONAL_RATIO, CONDITIONAL_EFFECTIVE, _CONDITIONAL_ROUND = 1.05, 200.0, 256
 # How far the draws of a question may be from independent, in total variation, and how likely one of its limits fails.
 _DEPENDENCE = 1e-5
@@ -58,7 +58,7 @@ class ChainTableSampler:
     variation is below 1e-5. That is an estimate: it takes the slowest cell for the slowest of all there is. It goes
     into `error`.
 
-    *Deviations* are upper confidence limits. For each value that was drawn, chains go on with that value pinned, from
+    *Deviations* are upper confidence limits. For each value that was drawn, chains go on given that value, from
     tables that have it, and the mean of each person's probability is taken. The limit is this mean, 5 to 7 standard
     errors and an allowance for what was never seen: a doubt of 1e-6 for all persons and values of a question together,
     as long as means are about normal, which goes into `error` too. People in cells that cannot move any more are exact.
@@ -115,7 +115,7 @@ class ChainTableSampler:
             tables, asked = drawn.tables, drawn.tables.reshape(draws, -1)[:, place]
         else:
             drawn = self._drawn(known, walk, draws, seed)
-            tables, asked = _parted(known, question, drawn.tables, seed)
+            tables, asked = _split_tables(known, question, drawn.tables, seed)
         values, counts = np.unique(asked, return_counts=True)
         starts = [tables[asked == value][:CHAINS] for value in values]
         deviation, doubt = self.weighed(known, question, values, starts, seed)
@@ -218,31 +218,32 @@ class ChainTableSampler:
         seed: PublicSeed,
     ) -> tuple[Floats, float]:
         """Return the largest deviation given each value, from tables that have it, and how likely one is too small."""
-        pinned = ConditionalTables(known.answered(question, int(values[0])), _DOUBT / values.size)
+        conditional = ConditionalTables(known.answered(question, int(values[0])), _DOUBT / values.size)
         weighing = _together(
-            lambda which: self._limit(pinned, starts[which], seed, int(values[which])), range(values.size)
+            lambda which: self._limit(conditional, starts[which], seed, int(values[which])),
+            range(values.size),
         )
         deviation = np.empty(values.size)
         for which, limit in enumerate(weighing):
             deviation[which] = limit
             if self._progress is not None:
                 self._progress("weighing answers", which + 1, values.size)
-        return deviation, _DOUBT if pinned.walk.dimension else 0.0
+        return deviation, _DOUBT if conditional.walk.dimension else 0.0
 
-    def _limit(self, pinned: ConditionalTables, starts: Integers, seed: PublicSeed, value: int) -> float:
+    def _limit(self, conditional: ConditionalTables, starts: Integers, seed: PublicSeed, value: int) -> float:
         """Return an upper limit of anybody's deviation given a value, from tables that have it."""
-        certain = pinned.certain(starts[0])
-        if not pinned.walk.dimension or (self._epsilon is not None and certain > self._epsilon):
+        certain = conditional.certain(starts[0])
+        if not conditional.walk.dimension or (self._epsilon is not None and certain > self._epsilon):
             return certain
-        states = pinned.walk.states(starts[np.arange(CHAINS) % len(starts)])
+        states = conditional.walk.states(starts[np.arange(CHAINS) % len(starts)])
         streams = [seed.stream("pinned", value, chain) for chain in range(CHAINS)]
         limit = math.inf
         for made in chain_runs(
-            pinned.walk, states, streams, first=_CONDITIONAL_ROUND, longest=self._sweeps, each=map
+            conditional.walk, states, streams, first=_CONDITIONAL_ROUND, longest=self._sweeps, each=map
         ):
             limit = math.inf
             if made.settled(_CONDITIONAL_RATIO, CONDITIONAL_EFFECTIVE):
-                low, limit = (max(certain, end) for end in pinned.limits(made))
+                low, limit = (max(certain, end) for end in conditional.limits(made))
                 decided = self._epsilon is not None and not low <= self._epsilon < limit
                 if decided or limit - low <= self._tolerance * max(1.0, low):
                     break
@@ -274,13 +275,13 @@ def _together(work: Callable[[int], Made], items: Iterable[int]) -> Iterator[Mad
         yield from pool.map(work, items)
 
 
-def _parted(
+def _split_tables(
     known: PartialTable, split: SplitQuestion, tables: Integers, seed: PublicSeed
 ) -> tuple[Integers, Integers]:
-    """Return the tables with a group of each parted by lot, and how many its first part has.
+    """Return the tables with one group of each split at random, and the count of its first part.
 
     Given the count of a cell, those of its two parts do not depend on other cells: x of its M people with the attribute
-    stand in the first with a weight w₁(x) w₂(M - x).
+    are in the first with a weight w₁(x) w₂(M - x).
     """
     if (known.lower > 0).any() or any(
         known.upper[index] < known.count_law(index).size for index in np.ndindex(known.shape)

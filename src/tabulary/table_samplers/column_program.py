@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from tabulary.errors import InvalidTable
 from tabulary.table_samplers.answer_targets import (
     AnswerTargets,
-    Asked,
     CellTargets,
     ColumnSplitTargets,
+    QuestionTargets,
     RowSplitTargets,
 )
 from tabulary.table_samplers.columns import Column
@@ -54,7 +54,7 @@ class ColumnProgram:
         tilt = Tilt.of(self._table)
         self._theta, self._cut = tilt.theta, _first_cut(tilt)
         self._made: dict[tuple[int, float], Column] = {}
-        self._asked: Asked | None = None
+        self._asked: QuestionTargets | None = None
         if isinstance(question, CellQuestion):
             self._asked = CellTargets(0 if rows is None else question.index[rows], question.index[columns])
         elif question is not None and question.axis == columns:
@@ -158,24 +158,24 @@ class ColumnProgram:
     def _answers(self, cut: float) -> tuple[PossibleAnswers, float]:
         assert self._asked is not None
         columns = self._columns(cut)
-        inquiry = self._asked.inquiry(self._table, columns, cut=cut)
-        rows = MessageRows.of(columns, inquiry.targets)
-        lost = sum(column.dropped for column in columns) + inquiry.lost
-        others = [j for j in range(len(columns)) if j != inquiry.column]
+        targets = self._asked.answer_targets(self._table, columns, cut=cut)
+        rows = MessageRows.of(columns, targets.targets)
+        lost = sum(column.dropped for column in columns) + targets.lost
+        others = [j for j in range(len(columns)) if j != targets.column]
         whole = product([columns[j] for j in others], rows, cut=cut)
-        mass = inquiry.weights * whole.at(inquiry.targets[:, rows.free])
-        law = inquiry.collect(mass[:, None])[:, 0]
+        mass = targets.weights * whole.at(targets.targets[:, rows.free])
+        law = targets.collect(mass[:, None])[:, 0]
         error = _distance(lost + whole.dropped, law)
-        moved = [(count_law, _moved(count_law, has_it, law)) for count_law, has_it in inquiry.persons(mass)]
+        moved = [(count_law, _moved(count_law, has_it, law)) for count_law, has_it in targets.persons(mass)]
         for j, rest in zip(others, all_but_one([columns[j] for j in others], rows, cut=cut), strict=True):
-            found = inquiry.collect(_having_it(columns[j], self._count_laws(j), rest, rows, inquiry))
+            found = targets.collect(_having_it(columns[j], self._count_laws(j), rest, rows, targets))
             error = max(error, _distance(lost + rest.dropped, found[:, 0]))
             kind = 1
             for count_law in self._count_laws(j):
                 has_it = found[:, kind : kind + count_law.people.size].T
                 moved.append((count_law, _moved(count_law, has_it, found[:, 0])))
                 kind += count_law.people.size
-        error += inquiry.missed
+        error += targets.missed
         possible = law > 0
         probability = law[possible] / law.sum()
         uncertain = (
@@ -184,7 +184,7 @@ class ColumnProgram:
         deviation = np.zeros(probability.size)
         for count_law, by in moved:
             deviation = np.maximum(deviation, _at_most(count_law, by[possible], uncertain))
-        values = inquiry.low + np.flatnonzero(possible)
+        values = targets.low + np.flatnonzero(possible)
         return PossibleAnswers(values, probability, deviation, error), error
 
     def _posterior(self, cut: float) -> tuple[CellPosteriors, float]:
@@ -262,7 +262,7 @@ def _having_it(
     count_laws: list[PoissonBinomial],
     rest: Message,
     rows: MessageRows,
-    inquiry: AnswerTargets,
+    targets: AnswerTargets,
 ) -> _Float:
     """Return for each target its mass, and that where a person of each kind in the column has the attribute."""
     from tabulary.table_samplers.column_kernels import having_it
@@ -278,7 +278,7 @@ def _having_it(
         chances[here, : column.widths[i]] = count_law.chances_between(int(column.low[i]), int(column.high[i]))
     found = having_it(
         mass.ravel(),
-        flat(inquiry.targets[:, free] - low - least, mass.shape),
+        flat(targets.targets[:, free] - low - least, mass.shape),
         flat(column.cells[:, free], mass.shape),
         column.weights,
         column.cells + starts[:-1],
@@ -286,7 +286,7 @@ def _having_it(
         np.repeat(starts[:-1], kinds),
         int(starts[-1]),
     )
-    return inquiry.weights[:, None] * found
+    return targets.weights[:, None] * found
 
 
 def _chosen(column: Column, rest: Message, left: _Int, rows: MessageRows, uniform: _Float) -> _Int:

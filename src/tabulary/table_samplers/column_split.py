@@ -1,4 +1,4 @@
-"""A column parted in two: how many of each cell fall into the first part, given the column."""
+"""A column split in two: the law of the first part of each cell, given the column."""
 
 from collections.abc import Iterator, Sequence
 
@@ -54,7 +54,7 @@ class ColumnSplit:
         return self._added(self._without(last), last)
 
     def persons(self, mass: NDArray[np.float64]) -> Iterator[tuple[PoissonBinomial, NDArray[np.float64]]]:
-        """Yield the law of each parted cell, and the mass of each sum where a person of each kind has it.
+        """Yield the law of each split cell, and the mass of each sum where a person of each kind has it.
 
         `mass` is that of each filling. Kinds along the first axis, sums along the second.
         """

@@ -62,7 +62,7 @@ class ExactTableSampler:
     def cost(self, known: PartialTable, question: TableQuestion | None = None) -> float:
         """Return roughly how many elementary operations a question takes, or `posterior` and `draw` if it is None.
 
-        `inf` where three attributes are parted, or where there is no room.
+        `inf` if three attributes have several groups, or if there is not enough memory.
         """
         return min((program.cost for program in _programs(known, question)), default=math.inf)
 

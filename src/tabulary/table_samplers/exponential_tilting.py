@@ -21,7 +21,7 @@ _LONGEST_STEP = 4.0
 
 @dataclass(frozen=True, eq=False)
 class TwoWayTable:
-    """A two-way table of counts: who stands in each cell, the bounds of each cell, and the sums of both axes."""
+    """A two-way table of counts: the law of each cell, its bounds, and the sums of both axes."""
 
     count_laws: tuple[tuple[PoissonBinomial, ...], ...]
     lower: NDArray[np.int64]

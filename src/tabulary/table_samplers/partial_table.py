@@ -19,7 +19,7 @@ class CellQuestion:
 
 @dataclass(frozen=True)
 class SplitQuestion:
-    """The question: how many have it in the first part, if group `group` of an axis is parted before level `cut`?
+    """The question: how many have it in the first part, if group `group` of an axis is split before level `cut`?
 
     The number in the other part follows, since the sum of the group is known.
     """
@@ -116,7 +116,7 @@ class PartialTable:
         """Return what is known once the question was answered."""
         if isinstance(question, CellQuestion):
             return self.bounded(question.index, value, value)
-        return self._parted(question, value)
+        return self._split(question, value)
 
     def bounded(self, index: tuple[int, ...], lower: int, upper: int) -> "PartialTable":
         """Return what is known once a cell is known to lie between two values, neither outside its bounds so far."""
@@ -159,7 +159,7 @@ class PartialTable:
             if int((upper - lower).sum()) == before:
                 return replace(self, lower=lower, upper=upper)
 
-    def _parted(self, split: SplitQuestion, value: int) -> "PartialTable":
+    def _split(self, split: SplitQuestion, value: int) -> "PartialTable":
         if (self.lower > 0).any() or (
             self.upper < PartialTable._of(self.people, self.groups, self.sums).upper
         ).any():

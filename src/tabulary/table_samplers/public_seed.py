@@ -1,8 +1,8 @@
-"""Coins that anyone can toss again.
+"""Random numbers that anyone can draw again.
 
-A simulated table protects nobody and its randomness need not be secret: it estimates a probability that is public. So
-the coins of a suppressor follow from a seed that is published with the table, and whoever doubts a decision tosses
-them again. By default the seed follows from the public inputs, so that nobody can try seeds until a cell comes out.
+A simulated table protects nobody, and its randomness need not be secret: it estimates a probability that is public. So
+the random numbers of a suppressor follow from a seed that is published with the table, and anyone who doubts a decision
+can repeat it. By default the seed follows from the public inputs, so nobody can try seeds until a cell is released.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ Stream = np.random.Generator
 
 @dataclass(frozen=True)
 class PublicSeed:
-    """A published seed, and a stream of coins for each purpose.
+    """A published seed, and a stream of random numbers for each purpose.
 
     >>> PublicSeed("a seed").stream("cell", 3).random() == PublicSeed("a seed").stream("cell", 3).random()
     True
@@ -24,6 +24,6 @@ class PublicSeed:
     seed: str
 
     def stream(self, *purpose: object) -> Stream:
-        """Return the coins for one purpose; draw `random()` only, whose values no version of numpy has changed."""
+        """Return the random numbers for one purpose. Use `random()` only: numpy has never changed its values."""
         name = "\x1f".join(map(str, (self.seed, *purpose)))
         return Stream(np.random.PCG64(int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")))

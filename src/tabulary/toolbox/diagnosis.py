@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn, SupportsIndex
 
+from tabulary.core.uncopyable import Uncopyable
 from tabulary.toolbox.columns import Key, shown
 
 NO_GUARANTEE = (
@@ -23,7 +23,7 @@ class Exposed:
     values: tuple[str, ...] = ()
 
 
-class Diagnosis(ABC):
+class Diagnosis(ABC, Uncopyable):
     """A finding about confidential records: it is as confidential as they are, and not a guarantee.
 
     It prints what was checked and nothing that was found. `finding` gives the result in words, `verdict` adds what
@@ -48,12 +48,6 @@ class Diagnosis(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} by {shown(self.checked)}, confidential, no guarantee>"
-
-    def __format__(self, specification: str) -> str:
-        return repr(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} is confidential: it cannot be pickled or copied.")
 
 
 def share(part: int, whole: int) -> str:

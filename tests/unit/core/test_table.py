@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
-from tabulary.core.table import Table, long_columns
+from tabulary.core.long_form import long_columns
+from tabulary.core.table import Table
 from tabulary.errors import InvalidDomain, InvalidTable
 from tests.unit.core.small_domains import domains
 

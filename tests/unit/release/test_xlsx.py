@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from tabulary.core.domain import Domain
-from tabulary.core.table import value_name
+from tabulary.core.long_form import value_name
 from tabulary.errors import InvalidTable
 from tabulary.release.publication import Publication
 from tabulary.release.xlsx import xlsx_bytes

@@ -30,12 +30,12 @@ def _column(wholes, total):
 def test_the_first_part_and_everybody_in_it_are_as_all_partings_have_it(parts, data):
     wholes = [_together(*pair) for pair in parts]
     column = _column(wholes, data.draw(st.integers(0, sum(count_law.size for count_law in wholes))))
-    parting = ColumnSplit(column, wholes, parts, cut=0.0)
-    first = parting.first_part()
-    found = list(parting.persons(column.weights))
-    assert parting.dropped == 0
+    split = ColumnSplit(column, wholes, parts, cut=0.0)
+    first = split.first_part()
+    found = list(split.persons(column.weights))
+    assert split.dropped == 0
     sums = np.zeros_like(first)
-    people = [np.zeros((count_law.people.size, parting.width)) for pair in parts for count_law in pair]
+    people = [np.zeros((count_law.people.size, split.width)) for pair in parts for count_law in pair]
     for k, filling in enumerate(column.low + column.cells):
         for ones in product(*(range(int(value) + 1) for value in filling)):
             weight = 1.0
@@ -45,7 +45,7 @@ def test_the_first_part_and_everybody_in_it_are_as_all_partings_have_it(parts, d
                 weight *= laws[0][x] * laws[1][value - x] / law(priors(whole))[value] if possible else 0.0
             if not weight:
                 continue
-            here = sum(ones) - parting.low
+            here = sum(ones) - split.low
             sums[k, here] += weight
             for i, (one, other) in enumerate(parts):
                 people[2 * i][:, here] += column.weights[k] * weight * one.chances[:, ones[i]]

@@ -257,7 +257,7 @@ def _atoms(rows: AtomSums) -> Iterator[tuple[int, TablePlace, float]]:
 
 
 def _people_of_atoms(published: PublishedTables) -> tuple[Floats, dict[int, TablePlace]]:
-    """Return how many people stand in each atom, NaN where that is not said, and which cell says it."""
+    """Return the number of people in each atom, NaN if it is not known, and the cell that states it."""
     in_atoms = np.full(published.atoms, np.nan)
     places: dict[int, TablePlace] = {}
     for atom, place, value in _atoms(published.people.of(published.people.sizes == 1)):

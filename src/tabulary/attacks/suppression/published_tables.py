@@ -92,7 +92,7 @@ class PublishedTables:
     unknown: AtomSums
     """The suppressed cells and sums, table by table; their values are NaN."""
     people: AtomSums
-    """How many people stand in each cell, where that is public."""
+    """The number of people in each cell, if it is public."""
     links: sparse.csr_array
     """Differences of sums of atoms that are zero: what two bags say of their common attributes."""
 

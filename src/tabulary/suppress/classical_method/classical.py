@@ -30,9 +30,9 @@ EXACT_SECONDS = 60.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Protection:
-    """What an attacker makes of each cell, and how uncertain he must stay about it: confidential.
+    """The interval of each cell for an attacker, and how wide it must be. Confidential.
 
-    `lower` and `upper` are his interval, both the value where it is published. `required` are the levels.
+    `lower` and `upper` are the interval; both are the value if it is published. `required` are the levels.
     """
 
     lower: Floats
@@ -103,34 +103,34 @@ def classical(
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Suppression:
-    """Return a table without the cells that rules call sensitive, and without as few or small others as protect these.
+    """Return a table without its sensitive cells, and without the fewest or smallest other cells that protect them.
 
-    Protected means that the interval an attacker computes from everything published reaches the cell's protection
-    levels. It does **not** mean that nothing is learnt about a person: who knows the rules, and that little is
-    suppressed, may learn a great deal. Nabar & Mishra (2010), section 3; see `attack`.
+    Protected means that the interval of the cell, computed by an attacker from everything published, reaches the
+    protection levels of the cell. It does **not** mean that nothing is learnt about a person: a reader who knows the
+    rules, and knows that little is suppressed, may learn much. Nabar & Mishra (2010), section 3; see `attack`.
 
     Args:
         table: the counts, or amounts if they are not whole. Confidential.
-        rules: one or several; a cell is sensitive if any of them says so.
-        contributions: who adds what to each cell, for `Dominance` and `PPercent`.
-        cost: what is kept small: the number of suppressed "cells", their "counts" or amounts, or a cost for each cell.
+        rules: one or several; a cell is sensitive if it is so by any of them.
+        contributions: the single amounts in each cell, for `Dominance` and `PPercent`.
+        cost: what is minimised: the number of suppressed "cells", their "counts" or amounts, or a cost for each cell.
         protection: levels in place of those of the rules.
-        people: how many stand in each cell, if that is public: no count is above it. PublishedTables with the table.
+        people: the number of people in each cell, if it is public: no count is above it. Published with the table.
         bounds: least and largest values that an attacker holds possible beforehand; 0 and any, unless given.
         never: which cells must be published.
         margins: "publish" every sum over any attributes; or "suppress" sums as well: rules and costs hold for them too.
-        method: "exact" is for two-way tables, by branch and cut. "heuristic" is for any: cell by cell along the
-            cheapest ways. "auto" is exact for two-way tables up to 10,000 cells, for a minute at most.
+        method: "exact" is for two-way tables, by branch and cut. "heuristic" is for all tables: cell by cell along the
+            cheapest routes. "auto" is exact for two-way tables up to 10,000 cells, for at most a minute.
         time_limit: seconds after which the exact search ends with the best pattern so far, and its gap.
         progress: called with (what, done, total); a total of zero is unknown.
 
     Raises:
         CannotProtect: no pattern protects a sensitive cell.
-        NotCertified: a solver could not make sure of its answer.
+        NotCertified: a solver could not certify its answer.
 
-    However the pattern was found, every sensitive cell's interval is computed anew, by the attacker's linear program,
-    before anything is returned. Where counts are whole and the table has three axes or more, intervals of whole numbers
-    may be narrower than these: attack what you publish.
+    The interval of every sensitive cell is computed again by the linear program of the attacker before anything is
+    returned. If counts are whole and the table has three or more axes, intervals of whole numbers may be narrower:
+    attack what you publish.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.suppress.classical_method.rules import Threshold
@@ -144,18 +144,20 @@ def classical(
     ([0.0, 5.0], [18.0, 23.0])
     """
     _check_options(cost, margins, method, time_limit)
-    frame = TableWithSums(table.domain, sums=margins == "suppress")
+    with_sums = TableWithSums(table.domain, sums=margins == "suppress")
     values = _values(table)
     numbers = _people(people, values)
-    sensitive, levels = _sensitive(frame, values, rules, contributions, protection)
-    kept = frame.marked(_mask(never, values.shape)) | _impossible(frame)
+    sensitive, levels = _sensitive(with_sums, values, rules, contributions, protection)
+    kept = with_sums.marked(_mask(never, values.shape)) | _impossible(with_sums)
     if (sensitive & kept).any():
         raise CannotProtect(
-            f"{_names(frame, sensitive & kept)} must be published, but is sensitive by the rules. Nothing was "
+            f"{_names(with_sums, sensitive & kept)} must be published, but is sensitive by the rules. Nothing was "
             "published. Change `never`, or the rules."
         )
-    problem = _problem(frame, values, _bounds(frame, values, bounds, numbers), sensitive, kept, levels, cost)
-    found = _pattern(problem, frame, method, time_limit, progress)
+    problem = _problem(
+        with_sums, values, _bounds(with_sums, values, bounds, numbers), sensitive, kept, levels, cost
+    )
+    found = _pattern(problem, with_sums, method, time_limit, progress)
     # Loads a solver.
     from tabulary.suppress.classical_method.linear_attacker import unmet
 
@@ -164,20 +166,20 @@ def classical(
             "the linear program of the attacker does not confirm that every sensitive cell is protected. Nothing was "
             "published. Amounts of very different sizes may be the reason: give them in larger units."
         )
-    status = np.full(frame.shape, "s")
+    status = np.full(with_sums.shape, "s")
     status[kept], status[found.pattern], status[sensitive] = "z", "x", "u"
     return Suppression(
-        published=_published(frame, table, found.pattern, numbers),
-        status=status[frame.cells],
+        published=_published(with_sums, table, found.pattern, numbers),
+        status=status[with_sums.cells],
         sum_status={
-            margin: status[part] if frame.sums else np.full(table.domain.shape_of(margin), "z")
-            for margin, part in frame.margins.items()
+            margin: status[part] if with_sums.sums else np.full(table.domain.shape_of(margin), "z")
+            for margin, part in with_sums.margins.items()
         },
         cost=found.cost,
         lower_bound=found.lower_bound,
         optimal=found.optimal,
         method=found.method,
-        _frame=frame,
+        _frame=with_sums,
         _values=values,
         _problem=problem,
         _pattern=found.pattern,
@@ -197,7 +199,7 @@ class _Found:
 
 def _pattern(
     problem: SuppressionProblem,
-    frame: TableWithSums,
+    with_sums: TableWithSums,
     method: str,
     time_limit: float | None,
     progress: Progress | None,
@@ -213,16 +215,16 @@ def _pattern(
     routes = routes_of(problem)
     lost = unprotectable(problem, routes)
     if lost:
-        marks = np.isin(np.arange(problem.primary.size), lost).reshape(frame.shape)
+        marks = np.isin(np.arange(problem.primary.size), lost).reshape(with_sums.shape)
         raise CannotProtect(
-            f"no pattern of suppressed cells protects {_names(frame, marks)} as the rules require. Nothing was "
+            f"no pattern of suppressed cells protects {_names(with_sums, marks)} as the rules require. Nothing was "
             "published. Merge levels, allow suppressed sums (margins='suppress'), require less protection, or use "
             "Threshold(..., zeros=False) if empty cells are not secret."
         )
-    two_way = len(frame.shape) == 2
+    two_way = len(with_sums.shape) == 2
     if method == "exact" and not two_way:
         raise InvalidArgument(
-            f"method='exact' is for two-way tables, but this one has {len(frame.shape)} attributes. Nothing was "
+            f"method='exact' is for two-way tables, but this one has {len(with_sums.shape)} attributes. Nothing was "
             "published. Use method='heuristic'."
         )
     if method == "exact" or (method == "auto" and two_way and problem.cost.size <= EXACT_CELLS):
@@ -236,7 +238,7 @@ def _pattern(
 
 
 def _problem(
-    frame: TableWithSums,
+    with_sums: TableWithSums,
     values: Floats,
     bounds: tuple[Floats, Floats],
     sensitive: Mask,
@@ -244,12 +246,12 @@ def _problem(
     levels: ProtectionLevels,
     cost: str | ArrayLike,
 ) -> SuppressionProblem:
-    framed, (low, high) = frame.of(values), bounds
-    plain = frame.signs > 0
+    framed, (low, high) = with_sums.of(values), bounds
+    plain = with_sums.signs > 0
     return SuppressionProblem(
         rise=np.where(plain, high - framed, framed - low),
         fall=np.where(plain, framed - low, high - framed),
-        cost=_cost(frame, values, cost),
+        cost=_cost(with_sums, values, cost),
         primary=sensitive,
         kept=kept,
         levels=ProtectionLevels(
@@ -261,7 +263,7 @@ def _problem(
 
 
 def _sensitive(
-    frame: TableWithSums,
+    with_sums: TableWithSums,
     values: Floats,
     rules: Rule | Sequence[Rule],
     contributions: Contributions | None,
@@ -274,25 +276,25 @@ def _sensitive(
             )
         if not np.allclose(contributions.total, values):
             raise InvalidTable("the contributions do not add up to the table. Nothing was published.")
-        contributions = contributions.with_totals() if frame.sums else contributions
-    cells, levels = primary(frame.of(values), rules, contributions)
-    cells &= ~_impossible(frame)
+        contributions = contributions.with_totals() if with_sums.sums else contributions
+    cells, levels = primary(with_sums.of(values), rules, contributions)
+    cells &= ~_impossible(with_sums)
     if protection is not None:
         flat = all(np.ndim(level) == 0 for level in (protection.lower, protection.upper, protection.width))
-        # ProtectionLevels for each cell are those of the table's own; sums keep the levels of the rules.
-        given = protection.stretched(frame.shape if flat else values.shape)
-        levels = given if given.lower.shape == frame.shape else levels.replaced(frame.cells, given)
+        # Levels for each cell are for the cells of the table itself; sums keep the levels of the rules.
+        given = protection.stretched(with_sums.shape if flat else values.shape)
+        levels = given if given.lower.shape == with_sums.shape else levels.replaced(with_sums.cells, given)
     return cells, levels.of(cells)
 
 
 def _published(
-    frame: TableWithSums, table: Table, pattern: Mask, people: NDArray[np.int64] | None
+    with_sums: TableWithSums, table: Table, pattern: Mask, people: NDArray[np.int64] | None
 ) -> SuppressedTable:
     sums = {}
-    for margin, part in frame.margins.items():
+    for margin, part in with_sums.margins.items():
         exact = table.project(margin).counts
-        sums[margin] = np.where(pattern[part], np.nan, exact) if frame.sums else exact.astype(np.float64)
-    counts = np.where(pattern[frame.cells], np.nan, table.counts)
+        sums[margin] = np.where(pattern[part], np.nan, exact) if with_sums.sums else exact.astype(np.float64)
+    counts = np.where(pattern[with_sums.cells], np.nan, table.counts)
     return SuppressedTable(table.domain, counts, sums, people, whole=table.counts.dtype.kind == "i")
 
 
@@ -320,12 +322,12 @@ def _people(people: ArrayLike | None, values: Floats) -> NDArray[np.int64] | Non
 
 
 def _bounds(
-    frame: TableWithSums,
+    with_sums: TableWithSums,
     values: Floats,
     bounds: tuple[ArrayLike, ArrayLike] | None,
     people: NDArray[np.int64] | None,
 ) -> tuple[Floats, Floats]:
-    """Return between which values an attacker thinks every cell of the frame is, before the table is published."""
+    """Return between which values an attacker thinks every cell of the with_sums is, before the table is published."""
     low, high = np.zeros(values.shape), np.full(values.shape, np.inf)
     if bounds is not None:
         try:
@@ -342,20 +344,20 @@ def _bounds(
             "a cell lies outside its bounds, or a bound is below zero. The bounds of an attacker must include the "
             "values."
         )
-    impossible = _impossible(frame)[frame.cells]
-    return frame.of(np.where(impossible, 0.0, low)), frame.of(np.where(impossible, 0.0, high))
+    impossible = _impossible(with_sums)[with_sums.cells]
+    return with_sums.of(np.where(impossible, 0.0, low)), with_sums.of(np.where(impossible, 0.0, high))
 
 
-def _cost(frame: TableWithSums, values: Floats, cost: str | ArrayLike) -> Floats:
+def _cost(with_sums: TableWithSums, values: Floats, cost: str | ArrayLike) -> Floats:
     if isinstance(cost, str):
-        return np.ones(frame.shape) if cost == "cells" else frame.of(values)
+        return np.ones(with_sums.shape) if cost == "cells" else with_sums.of(values)
     try:
         given = np.array(np.broadcast_to(np.asarray(cost, dtype=np.float64), values.shape))
     except (TypeError, ValueError):
         raise InvalidArgument(f"the costs must be numbers in the table's shape {values.shape}.") from None
     if not np.isfinite(given).all() or (given < 0).any():
         raise InvalidArgument("a cost is negative, infinite or missing.")
-    return frame.of(given)
+    return with_sums.of(given)
 
 
 def _mask(cells: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
@@ -369,12 +371,12 @@ def _mask(cells: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
     return marks
 
 
-def _impossible(frame: TableWithSums) -> Mask:
-    return frame.marked(frame.domain.impossible(frame.domain.attributes))
+def _impossible(with_sums: TableWithSums) -> Mask:
+    return with_sums.marked(with_sums.domain.impossible(with_sums.domain.attributes))
 
 
-def _names(frame: TableWithSums, cells: Mask) -> str:
-    return listed(frame.named(int(cell)) for cell in np.flatnonzero(cells))
+def _names(with_sums: TableWithSums, cells: Mask) -> str:
+    return listed(with_sums.named(int(cell)) for cell in np.flatnonzero(cells))
 
 
 def _check_options(cost: object, margins: str, method: str, time_limit: float | None) -> None:

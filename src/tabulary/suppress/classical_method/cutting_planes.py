@@ -125,7 +125,7 @@ class _Search:
         return self._result([node.bound for node in heap + nodes])
 
     def _settle(self, node: "_Node") -> "_Point | None":
-        """Return the solution that a branch must be parted at, or None if it has nothing better to offer."""
+        """Return the solution at which a branch must be divided, or None if it cannot give a better pattern."""
         lower, upper = self._limits(node.decisions)
         last, rounds = node.bound, 0
         while True:

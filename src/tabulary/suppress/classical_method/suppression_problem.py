@@ -3,7 +3,7 @@
 An attacker knows every published cell and sum, and bounds of every suppressed cell. What he does not know is the
 *deviation* of the suppressed cells from their values: a table whose every line, along every axis, sums to zero. Sums
 that may be suppressed are cells of a larger table, with the totals appended along every axis; counted with the sign
-(-1)**(axes summed over) their lines sum to zero as well, so that one form serves both (see `frame`). Fischetti &
+(-1)**(axes summed over) their lines sum to zero as well, so one form serves both (see `TableWithSums`). Fischetti &
 Salazar (2000), "Models and algorithms for optimizing cell suppression in tabular data with linear constraints".
 """
 

@@ -19,12 +19,12 @@ Part = tuple[slice | int, ...]
 class TableWithSums:
     """The cells of a table; with `sums`, the totals along every axis are cells like the others.
 
-    >>> frame = TableWithSums(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), sums=True)
-    >>> frame.of(np.array([[1, 2], [3, 4]])).tolist()
+    >>> with_sums = TableWithSums(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), sums=True)
+    >>> with_sums.of(np.array([[1, 2], [3, 4]])).tolist()
     [[1.0, 2.0, 3.0], [3.0, 4.0, 7.0], [4.0, 6.0, 10.0]]
-    >>> frame.signs.tolist()
+    >>> with_sums.signs.tolist()
     [[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
-    >>> frame.named(2), frame.named(8)
+    >>> with_sums.named(2), with_sums.named(8)
     ('sex=F', 'the total')
     """
 

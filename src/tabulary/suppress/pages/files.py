@@ -36,7 +36,7 @@ _LARGEST = 64 * 1024**2
 
 @dataclass(frozen=True, eq=False)
 class PublicTable:
-    """A table with suppressed cells as it stands in a file.
+    """A table with suppressed cells, as read from a file.
 
     `probability` is the prior of the people in each cell, where the file says so, and `facts` what it says about how
     the table was made.

@@ -10,7 +10,7 @@ from tabulary.core.domain import Margin
 from tabulary.core.suppressed_table import SuppressedTable
 
 TOTAL = "total"
-"""What stands in place of a level where a number is a sum over its attribute."""
+"""The label in place of a level, for a number that is a sum over its attribute."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Binning: where an ordered attribute is parted next, and what the parts are called."""
+"""Binning: where an ordered attribute is split next, and the names of its parts."""
 
 import math
 import re
@@ -43,7 +43,7 @@ def median_cut(mass: Sequence[float], levels: Range) -> int | None:
 
 
 def next_split(known: PartialTable, axis: int, closed: Collection[Range]) -> SplitQuestion | None:
-    """Return the split of the group with the greatest mass that can be parted and is not closed, at its median."""
+    """Return the split of the group with the greatest mass that can be split and is not closed, at its median."""
     mass = masses(known.people, axis)
     heaviest: tuple[float, SplitQuestion] | None = None
     for group, levels in enumerate(known.groups[axis]):

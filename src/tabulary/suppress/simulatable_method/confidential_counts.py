@@ -13,8 +13,8 @@ class ConfidentialCounts:
 
     >>> from tabulary.core.domain import Domain
     >>> people = People.of(Domain({"eye": "ab", "hair": "ab"}), [[5, 5], [5, 5]], 0.5)
-    >>> custodian = ConfidentialCounts(people, np.array([[1, 2], [3, 0]]))
-    >>> custodian, custodian.answer(((0, 1), (0, 2)))
+    >>> hidden = ConfidentialCounts(people, np.array([[1, 2], [3, 0]]))
+    >>> hidden, hidden.answer(((0, 1), (0, 2)))
     (<ConfidentialCounts of 2 × 2 cells>, 3)
     """
 

@@ -43,7 +43,7 @@ class SimulatableTable(SuppressedTable):
     """A table whose left-out cells give nothing away, with the record of how it came about. All of it is public.
 
     `outcome` is "table", or "no safe binning" where the sums themselves could not be released: then every cell is NaN,
-    the domain is parted as far as that was safe, and `sums` hold what was released on the way. `decisions` are those
+    the domain is divided as far as that was safe, and `sums` hold the released sums. `decisions` are those
     of the suppressor in order. `deviations` are the largest |1 - posterior/prior| of anyone in each cell, given
     everything released; NaN where a simulation could not make sure of them. `people_by_kind` are the people and their
     priors before binning, `groups` the levels that each part of an attribute was made of, and `terms` what fixed the
@@ -222,7 +222,7 @@ def simulatable(
     table: "no safe binning". This is no differential privacy: who knows more than the prior may learn more.
 
     Args:
-        people: how many people stand in each cell, public: a `Table`, an array, an array with an axis of kinds, a
+        people: the number of people in each cell, public: a `Table`, an array, an array with an axis of kinds, a
             `People`, or a frame (pandas, polars, Arrow) with one person per row. Arrays without labels, neither in
             `counts` nor in `domain`, have levels "1", "2", ...; an axis more than `counts`, or than `attributes`, is
             that of kinds.
@@ -235,7 +235,7 @@ def simulatable(
         delta: the probability, over the data, with which somebody's moves further.
         attributes: the columns of the frame that the table is made of, or names for the axes of an array.
         domain: the attributes and their levels; those of a frame are otherwise its values in order.
-        bins: the greatest number of parts of an ordered attribute, such as {"age": 4}. It is parted at the median of
+        bins: the greatest number of parts of an ordered attribute, such as {"age": 4}. It is split at the median of
             the expected number of people with the private attribute, the heaviest part first, as long as that is safe.
             Attributes that are not named keep their levels.
         order: the cells in the order in which they are decided, by position or by labels; rows first by default.
@@ -257,7 +257,7 @@ def simulatable(
     ('the total', True, 116)
     """
     everyone, values = read_people(people, counts, probability, attributes=attributes, domain=domain)
-    custodian = ConfidentialCounts(everyone, values)
+    hidden = ConfidentialCounts(everyone, values)
     terms = SuppressionTerms(
         epsilon,  # type: ignore[arg-type]
         delta,  # type: ignore[arg-type]
@@ -270,24 +270,24 @@ def simulatable(
     if seed is None:
         terms = terms.sealed(everyone)
     choose = terms.sampler_chooser()
-    proceedings = run_suppressor(everyone, custodian, terms, choose=choose, progress=progress)
-    return published(everyone, terms, proceedings, choose=choose, title=title)
+    course = run_suppressor(everyone, hidden, terms, choose=choose, progress=progress)
+    return published(everyone, terms, course, choose=choose, title=title)
 
 
 def published(
     people: People,
     terms: SuppressionTerms,
-    proceedings: SuppressionRun,
+    course: SuppressionRun,
     *,
     choose: SamplerChooser,
     title: str = "",
 ) -> SimulatableTable:
-    """Return the table that the proceedings end with."""
-    known = proceedings.known
+    """Return the table that the course end with."""
+    known = course.known
     groups = tuple(((0, levels),) for levels in people.shape) if known is None else known.groups
     domain = grouped_domain(people.domain, groups)
     counts = np.full(domain.shape, np.nan)
-    for decision in proceedings.decisions:
+    for decision in course.decisions:
         if isinstance(decision.question, CellQuestion) and decision.value is not None:
             counts[decision.question.index] = decision.value
     sums: dict[tuple[str, ...], NDArray[np.float64]] = {}
@@ -304,8 +304,8 @@ def published(
         people_by_kind=people,
         terms=terms,
         groups=groups,
-        outcome=proceedings.outcome,
-        decisions=proceedings.decisions,
+        outcome=course.outcome,
+        decisions=course.decisions,
         deviations=np.zeros(domain.shape) if known is None else _deviations(known, terms, choose),
     )
 

@@ -1,9 +1,8 @@
-"""The suppressor: it decides from what is public, and only then asks.
+"""The suppressor: it decides from public things, and only then asks for the answer.
 
-Nabar & Mishra (2010), section 5.1. Whoever sees the decisions learns nothing from them, since he could have made
-them: they follow from the people, the priors, the terms and the answers released before. Here that is not a matter
-of care but of what the suppressor holds. It is handed an `Oracle`, which it asks after a decision to release and at no
-other time; when the decisions are replayed, the published table is the oracle.
+Nabar & Mishra (2010), section 5.1. A reader learns nothing from the decisions, since anyone can make them: they follow
+from the people, the priors, the terms and the answers released before. The structure guarantees this: the suppressor
+gets a `CountOracle`, and asks it only after a decision to release. In a replay the published table is the oracle.
 """
 
 import itertools
@@ -44,7 +43,7 @@ _UNLIKELY = 1e-18
 
 
 class CountOracle(Protocol):
-    """Who knows the private values: the custodian, or afterwards the published table."""
+    """What knows the private values: the confidential counts or, in a replay, the published table."""
 
     def answer(self, block: Block) -> int:
         """Return how many people of a block of cells have the private attribute."""
@@ -78,7 +77,7 @@ def run_suppressor(
     done, total).
     """
     terms.check(people.domain)
-    return _Suppressor(people, oracle, terms, choose, record, progress).proceedings()
+    return _Suppressor(people, oracle, terms, choose, record, progress).run()
 
 
 class _Suppressor:
@@ -100,14 +99,16 @@ class _Suppressor:
         self._parts = terms.parts(people.domain)
         self._decisions: list[Decision] = []
 
-    def proceedings(self) -> SuppressionRun:
+    def run(self) -> SuppressionRun:
         known = self._ask(TotalQuestion(), None)
         if known is None:
             return SuppressionRun(tuple(self._decisions), None, NO_SAFE_BINNING)
         for axis, attribute in enumerate(self._people.domain.attributes):
             limit = self._terms.bins.get(attribute)
-            known, parted = self._parted(known, axis) if limit is None else self._binned(known, axis, limit)
-            if not parted:
+            known, split_up = (
+                self._all_levels(known, axis) if limit is None else self._binned(known, axis, limit)
+            )
+            if not split_up:
                 return SuppressionRun(tuple(self._decisions), known, NO_SAFE_BINNING)
         for index in self._terms.order or itertools.product(*map(range, known.shape)):
             known = self._ask(CellQuestion(index), known) or known
@@ -119,24 +120,24 @@ class _Suppressor:
                 known = self._ask(left_out, known) or known
         return SuppressionRun(tuple(self._decisions), known, TABLE)
 
-    def _parted(self, known: PartialTable, axis: int) -> tuple[PartialTable, bool]:
+    def _all_levels(self, known: PartialTable, axis: int) -> tuple[PartialTable, bool]:
         """Part every level of an attribute from the next; where one cannot be, there is no table."""
         for level in range(1, self._people.shape[axis]):
-            parted = self._ask(SplitQuestion(axis, level - 1, level), known)
-            if parted is None:
+            split_up = self._ask(SplitQuestion(axis, level - 1, level), known)
+            if split_up is None:
                 return known, False
-            known = parted
+            known = split_up
         return known, True
 
     def _binned(self, known: PartialTable, axis: int, limit: int) -> tuple[PartialTable, bool]:
-        """Part the heaviest group at its median, again and again; one that is not safely parted stays whole."""
+        """Part the heaviest group at its median, again and again; a group that cannot be split safely stays whole."""
         whole: set[Range] = set()
         while known.shape[axis] < limit and (split := next_split(known, axis, whole)) is not None:
-            parted = self._ask(split, known)
-            if parted is None:
+            split_up = self._ask(split, known)
+            if split_up is None:
                 whole.add(known.groups[axis][split.group])
             else:
-                known = parted
+                known = split_up
         return known, known.shape[axis] > 1 or not whole
 
     def _ask(
