@@ -76,7 +76,7 @@ class PublicError(TabularyError):
 
 
 class InvalidDomain(PublicError):
-    """The attributes, levels or structural zeros cannot be."""
+    """The attributes, levels or structural zeros are invalid."""
 
 
 class InvalidWorkload(PublicError):
@@ -88,11 +88,11 @@ class InvalidTable(PublicError):
 
 
 class InvalidPrivacy(PublicError):
-    """A privacy parameter or neighbouring relation cannot be."""
+    """A privacy parameter or a neighbouring relation is invalid."""
 
 
 class InvalidNoise(PublicError):
-    """A noise scale or sampler cannot be."""
+    """A noise scale or a sampler is invalid."""
 
 
 class InvalidArgument(PublicError):

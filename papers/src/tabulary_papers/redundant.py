@@ -108,7 +108,7 @@ def refuse_impossible_cells(domain: Domain) -> None:
     """Refuse structural zeros: the published mechanisms have none."""
     if domain.structural_zeros:
         raise InvalidArgument(
-            "the published mechanisms know no impossible cells, and this domain declares some. Nothing was "
+            "the published mechanisms have no structural zeros, and this domain declares some. Nothing was "
             "measured. Study a domain without them, or plan a release."
         )
 

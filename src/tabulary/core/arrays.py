@@ -1,4 +1,4 @@
-"""The two arrays that everything computes with, and the margin of one."""
+"""The two array types of all computations, and the margin of an array."""
 
 from collections.abc import Container, Iterable
 from typing import TypeVar

@@ -15,7 +15,7 @@ from tabulary.core.basis import Number
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import TooManyCells
 
-# The structural zeros that stand for codes without a level are listed one by one.
+# The structural zeros for codes without a level are listed one by one.
 MOST_CODES = 1 << 16
 
 
@@ -70,7 +70,7 @@ def to_bits(domain: Domain, margin: Margin, table: NDArray[Number]) -> NDArray[N
 
 
 def from_bits(domain: Domain, margin: Margin, table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the table on `margin` from one over its bits; what stands at other codes is dropped."""
+    """Return the table on `margin` from one over its bits; the values at other codes are dropped."""
     sides = [2 ** len(_bits(domain, a)) for a in margin]
     return table.reshape(sides)[tuple(slice(len(domain.levels_of(a))) for a in margin)]
 
@@ -86,7 +86,7 @@ def _bit_names(domain: Domain) -> dict[str, Margin]:
     for attribute in domain.attributes:
         if attribute not in names:
             wanted, stem = (len(domain.levels_of(attribute)) - 1).bit_length(), attribute
-            # An attribute may be called what a bit would be called.
+            # An attribute may have the name that a bit would get.
             while taken & {f"{stem}.{i + 1}" for i in range(wanted)}:
                 stem += "_"
             names[attribute] = tuple(f"{stem}.{i + 1}" for i in range(wanted))

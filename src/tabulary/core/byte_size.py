@@ -8,7 +8,7 @@ _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def byte_size(size: int | str, *, name: str, error: type[PublicError]) -> int:
-    """Return a number of bytes that was given as such or as text, or raise `error` naming `name`.
+    """Return a number of bytes, given as a number or as text, or raise `error` with `name`.
 
     >>> byte_size("64 MiB", name="memory", error=PublicError), byte_size(1000, name="memory", error=PublicError)
     (67108864, 1000)

@@ -1,4 +1,4 @@
-"""One cache for a whole process: what is made on demand is kept while all of it together is below one limit."""
+"""One cache for a whole process: values made on demand are kept as long as all together are below one limit."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -13,7 +13,7 @@ DEFAULT_BYTES = 512 << 20
 """The default limit of a cache, in bytes."""
 
 ENTRY_BYTES = 512
-"""What an entry costs besides its own bytes: its key and its place. A million empty entries are bounded too."""
+"""The cost of an entry in addition to its bytes: its key and its place. So a million empty entries have a limit too."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -21,11 +21,11 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 
 class Cache:
-    """The limit that all sections share: together they hold at most `most_bytes`.
+    """The limit that all sections share: together they keep at most `most_bytes`.
 
-    A cache hands out nothing. Whoever keeps something has a `CacheSection` of its own, and an entry is found only
-    through the section that put it there: exact counts and public answers share the limit, never a key. When there is
-    no room, the entry that was used longest ago is dropped, whoever owns it.
+    A cache gives out nothing. Each owner has its own `CacheSection`, and an entry is found only through the section
+    that put it there: exact counts and public answers share the limit, never a key. If there is no room, the entry
+    that was not used for the longest time is dropped, for any owner.
 
     >>> cache = Cache(2000)
     >>> first, second = ArrayCache[str, np.int64](cache), ArrayCache[str, np.int64](cache)
@@ -44,12 +44,12 @@ class Cache:
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes all sections together may hold."""
+        """The largest number of bytes of all sections together."""
         return self._most
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes all sections together hold now."""
+        """The present number of bytes of all sections together."""
         return self._bytes
 
     def __repr__(self) -> str:
@@ -60,8 +60,8 @@ class CacheSection(Generic[Key, Value]):
     """What one owner keeps in a cache, by key. `bytes_of` returns the size of a value.
 
     Safe to use from several threads. Threads that ask for the same value at the same time get the same one: one of
-    them makes it, and the others wait. Whoever makes a value must not ask the same section for another one: two threads
-    could wait for each other.
+    them makes it, and the others wait. A thread that makes a value must not ask the same section for another one:
+    two threads could wait for each other.
     """
 
     def __init__(self, cache: Cache, *, bytes_of: Callable[[Value], int]) -> None:
@@ -81,7 +81,7 @@ class CacheSection(Generic[Key, Value]):
             return self._found(key)
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return the value of this key; `make` it if it is not held. All who wait get what `make` raises."""
+        """Return the value of this key; `make` it if it is missing. All waiting threads get what `make` raises."""
         with self._cache._lock:
             held = self._found(key)
             if held is not None:
@@ -105,12 +105,12 @@ class CacheSection(Generic[Key, Value]):
         return made
 
     def put(self, key: Key, value: Value) -> None:
-        """Hold a value that was made elsewhere, if there is room for it at all."""
+        """Keep a value that was made elsewhere, if there is room for it."""
         with self._cache._lock:
             self._put(key, self._prepared(value))
 
     def held(self) -> dict[Key, Value]:
-        """Return what this section holds now."""
+        """Return what this section contains now."""
         with self._cache._lock:
             return dict(self._values)
 
@@ -152,7 +152,7 @@ class CacheSection(Generic[Key, Value]):
 
 
 class ArrayCache(CacheSection[Key, NDArray[Kind]]):
-    """A section of arrays, which nobody can change once they are held."""
+    """A section of arrays, which nobody can change after they are stored."""
 
     def __init__(self, cache: Cache) -> None:
         super().__init__(cache, bytes_of=lambda array: array.nbytes)

@@ -1,7 +1,7 @@
-"""How far one person can move contrast coefficients: exact L1 and squared L2 sensitivities.
+"""How much one person can change contrast coefficients: exact L1 and squared L2 sensitivities.
 
-A record in cell x adds to the coefficients of a set S the product over its attributes of the column of the
-basis at x: Π (k - 1) in L1, whatever x is, and Π n(x) in squared L2, where n is largest at the last level.
+A record in cell x adds to the coefficients of a set S the product over its attributes of the column of the basis at
+x: Π (k - 1) in L1, for any x, and Π n(x) in squared L2, where n is largest at the last level.
 """
 
 import math
@@ -19,7 +19,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.sensitivity import Sensitivity
 from tabulary.errors import InvalidArgument
 
-# Above these the pairs of cells are no longer compared one by one.
+# Above these numbers the pairs of cells are not compared one by one.
 _MOST_BITS = 22
 MOST_CELLS = 4_096
 _MOST_WORK = 2_000_000_000
@@ -83,7 +83,7 @@ def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fr
     blocked = {a for attributes, _ in domain.zero_blocks for a in attributes}
     free = {a: int(norms[a].max()) for a in domain.attributes if a not in blocked}
     if math.prod(map(len, choices)) > MOST_CELLS:
-        # Not shown to be reached, but never too small: every attribute at its largest level.
+        # A bound that may not be reached, but is never too small: every attribute at its largest level.
         choices = [[{a: max(option[a] for option in options) for a in options[0]}] for options in choices]
 
     def total(chosen: Iterable[dict[str, int]]) -> Fraction:
@@ -97,7 +97,7 @@ def _largest_square(domain: Domain, sets: Sequence[Margin], squares: Sequence[Fr
 
 def _undominated(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     if len(rows) > MOST_CELLS:
-        # Not shown to be reached, but never too small: the largest of every attribute.
+        # A bound that may not be reached, but is never too small: the largest of every attribute.
         return np.asarray(rows.max(axis=0, keepdims=True))
     # The sum grows in every coordinate, so only rows that no other row exceeds everywhere can be largest.
     kept = [row for row in rows if not ((rows >= row).all(axis=1) & (rows > row).any(axis=1)).any()]
@@ -112,7 +112,7 @@ def _compare(
     squares: Sequence[Fraction],
     fixed: Sequence[int],
 ) -> Sensitivity | None:
-    """Return the sensitivity of replacing one record, or None where the domain is too large to tell."""
+    """Return the sensitivity of replacing one record, or None if the domain is too large to compute it."""
     if all(len(domain.levels_of(a)) == 2 for a in used):
         if len(used) > _MOST_BITS:
             return None

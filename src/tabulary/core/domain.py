@@ -1,6 +1,6 @@
 """The domain: named attributes with ordered, labelled levels, and the structural zeros.
 
-Everything here is public. A domain is written down before the data are looked at.
+Everything here is public. A domain is written down before anybody looks at the data.
 """
 
 import math
@@ -22,9 +22,9 @@ Assignment = tuple[tuple[str, tuple[str, ...]], ...]
 """Attributes with the levels that match: a box of cells."""
 
 MAX_CELLS = 10_000_000
-"""The most cells of one table, unless the caller raises the cap."""
+"""The default cap on the cells of one table; the caller may raise it."""
 
-# A set of structural zeros that hang together is kept as one array over their attributes.
+# A set of structural zeros that share attributes is stored as one array over these attributes.
 _MAX_MASK = 1 << 24
 
 _LABELS = (str, int, np.integer)
@@ -84,7 +84,7 @@ class Domain:
         return self.levels[self.position(attribute)]
 
     def position(self, attribute: str) -> int:
-        """Return where an attribute stands in the domain."""
+        """Return the position of an attribute in the domain."""
         try:
             return self._positions[attribute]
         except KeyError:
@@ -93,7 +93,7 @@ class Domain:
             ) from None
 
     def code(self, attribute: str, level: str | int) -> int:
-        """Return where a level stands among the levels of its attribute."""
+        """Return the position of a level among the levels of its attribute."""
         codes = self._codes[self.position(attribute)]
         try:
             return codes[_label(level)]
@@ -121,7 +121,7 @@ class Domain:
         return math.prod(self.shape_of(margin))
 
     def check_cells(self, margin: Margin, cap: int = MAX_CELLS) -> None:
-        """Refuse a table above the cap, with the number.
+        """Refuse a table above the cap, and state its number of cells.
 
         >>> Domain({"a": range(10_000), "b": range(9_999)}).check_cells(("a", "b"))
         Traceback (most recent call last):
@@ -138,7 +138,7 @@ class Domain:
     def impossible(self, margin: Margin) -> NDArray[np.bool_]:
         """Return which cells of the table on `margin` are impossible.
 
-        A cell of a margin is impossible when every full cell that it sums over is.
+        A cell of a margin is impossible if every full cell in its sum is impossible.
         """
         if not self.structural_zeros:
             return np.zeros(self.shape_of(margin), dtype=bool)
@@ -164,7 +164,7 @@ class Domain:
         return np.asarray(np.minimum(count, float(1 << 62)), dtype=np.int64)
 
     def project(self, margin: Iterable[str]) -> "Domain":
-        """Return the domain of the table on `margin`, with the structural zeros that show in it.
+        """Return the domain of the table on `margin`, with the structural zeros that are visible in it.
 
         >>> Domain({"a": "xy", "b": "xy"}, [{"a": "x"}]).project(["a"]).structural_zeros
         ((('a', ('x',)),),)
@@ -187,7 +187,7 @@ class Domain:
     def _of(
         cls, attributes: Margin, levels: tuple[tuple[str, ...], ...], zeros: tuple[Assignment, ...]
     ) -> "Domain":
-        """Return a domain of what another one has checked: a plan projects thousands of times."""
+        """Return a domain from values that another domain has checked: a plan projects thousands of times."""
         made = object.__new__(cls)
         object.__setattr__(made, "attributes", attributes)
         object.__setattr__(made, "levels", levels)

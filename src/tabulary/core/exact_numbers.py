@@ -1,4 +1,4 @@
-"""Numbers as their writer meant them: exact fractions inside, plain numbers at the edge."""
+"""Numbers as their writer intended them: exact fractions inside, plain numbers at the edge."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _LONGEST = 300
 
 
 def exact_fraction(value: object, *, name: str, error: type[PublicError]) -> Fraction:
-    """Return `value` as the fraction its writer meant, or raise `error` naming `name`.
+    """Return `value` as the fraction that its writer intended, or raise `error` with `name`.
 
     A float is read through its shortest decimal form, so 0.1 is one tenth and not the nearest double.
 
@@ -39,7 +39,7 @@ def exact_fraction(value: object, *, name: str, error: type[PublicError]) -> Fra
 
 
 def exact_sum(weights: Sequence[Fraction], numbers: Sequence[int]) -> Fraction:
-    """Return Σ weight · number: one product a distinct weight, for thousands of parts share a few.
+    """Return Σ weight · number with one product per distinct weight, because thousands of parts share a few.
 
     >>> exact_sum([Fraction(1, 2), Fraction(1, 3), Fraction(1, 2)], [1, 3, 5])
     Fraction(4, 1)

@@ -1,6 +1,6 @@
-"""What a promise means to somebody who guesses: how often the best guess between two neighbours is right.
+"""What a promise means for a guess: how often the best guess between two neighbours is right.
 
-Everything that tells a reader this number takes it from here.
+Every text that states this number takes it from here.
 """
 
 import math
@@ -18,11 +18,11 @@ _UP = Context(prec=60, rounding=ROUND_CEILING)
 
 
 def guessing(privacy: Privacy) -> float:
-    r"""Return the largest probability with which anyone can tell two neighbouring tables apart, both as likely.
+    r"""Return the largest probability of a correct guess between two neighbouring tables that are equally likely.
 
     It is (1 + t)/2, where t is the largest total variation distance between two neighbours that the promise allows.
-    Whatever is computed from an output is an output too, so no algorithm, however clever and whatever else it knows, is
-    right more often. And some mechanism that keeps the promise lets a guess be right as often, so no smaller number
+    A result computed from an output is also an output, so no algorithm with any other knowledge is right more
+    often. And some mechanism that keeps the promise allows a guess to be right that often, so no smaller number
     would be true. The result is rounded up to the next double. One half is a coin.
 
     **(ε, δ).** (e^ε + δ)/(1 + e^ε) (Kairouz, Oh & Viswanath 2015), for ε alone with δ = 0: randomized response. The two
@@ -39,8 +39,8 @@ def guessing(privacy: Privacy) -> float:
       (α - 1)·D_α = ln cosh((α - ½)ε) - ln cosh(ε/2), which is concave in u = (α - ½)². The line ρ(u - ¼) = ρα(α - 1)
       touches it at α = 1, so it lies below the line: D_α ≤ ρα for every α > 1.
 
-    This is about what is promised. Noise may keep more: between tables that Gaussian noise of the same ρ protects, the
-    best guess is right with probability Φ(√(ρ/2)), for ρ = ½ that is 69.2 % instead of 74 %.
+    This is about the promise. Noise may be better: between tables that Gaussian noise of the same ρ protects, the
+    best guess is right with probability Φ(√(ρ/2)); for ρ = ½ that is 69.2 % instead of 74 %.
 
     >>> guessing(PureDP(1)).__round__(4), guessing(ApproxDP(1, "1/10")).__round__(4), guessing(ZCDP("1/2")).__round__(4)
     (0.7311, 0.758, 0.7395)

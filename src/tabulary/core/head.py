@@ -1,4 +1,4 @@
-"""The end of an account's chain in a ledger, in the form in which it is kept outside of it."""
+"""The end of an account's chain in a ledger, in the form that is kept outside the ledger."""
 
 import re
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ _NO_RECEIPT = "the receipt of a ledger has its identity, an account, the number 
 
 @dataclass(frozen=True)
 class Head:
-    """The end of an account's chain: how many entries, and the digest that vouches for all of them.
+    """The end of an account's chain: the number of entries, and a digest of all of them.
 
-    Kept outside the ledger, it exposes an older copy of the ledger put back in its place: see `Ledger.check`.
+    Kept outside the ledger, it reveals an older copy of the ledger: see `Ledger.check`.
 
     >>> print(Head("census", 2, "ab" * 32))
     2 abababababababababababababababababababababababababababababababab census
@@ -48,7 +48,7 @@ class Head:
 class Receipt:
     """Who paid for a release: the identity of the ledger, and the head of the account just after the debit.
 
-    All of it is public. Every later state of that ledger holds the head, and no earlier one does.
+    Everything in it is public. Every later state of that ledger contains the head, and no earlier one does.
     """
 
     ledger: str

@@ -1,7 +1,7 @@
-"""Long computations that somebody may stop: their loops ask between two steps whether anyone still waits.
+"""Long computations that can be stopped: their loops ask between two steps if somebody still waits.
 
-A thread cannot be ended from outside. What runs in one and should end early has to ask; whoever starts it says what to
-ask. Only loops whose result belongs to one caller ask, never one that fills what callers share.
+A thread cannot be ended from outside. Work in a thread that may end early must ask; its starter says what to ask.
+Only loops whose result belongs to one caller ask, never a loop that fills something that callers share.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ _stopped: ContextVar[Callable[[], bool] | None] = ContextVar("stopped", default=
 
 @contextmanager
 def interruptible(stopped: Callable[[], bool]) -> Iterator[None]:
-    """Let what runs in this context end at its next `checkpoint` once `stopped` returns true.
+    """Let the work in this context end at its next `checkpoint` after `stopped` returns true.
 
     >>> with interruptible(lambda: True):
     ...     checkpoint()
@@ -31,7 +31,7 @@ def interruptible(stopped: Callable[[], bool]) -> Iterator[None]:
 
 
 def checkpoint() -> None:
-    """Raise Interrupted if the work was stopped; elsewhere than in an interruptible context do nothing."""
+    """Raise Interrupted if the work was stopped; do nothing outside an interruptible context."""
     stopped = _stopped.get()
     if stopped is not None and stopped():
         raise Interrupted("the work was stopped before its end. There is no result.")

@@ -1,4 +1,4 @@
-"""Neighbouring relations: what one person can change, in a source and in the counts that are made of it."""
+"""Neighbouring relations: what one person can change, in a source and in its counts."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -10,18 +10,19 @@ Relation = Literal["add-remove", "replace"]
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What one person can change: the guarantee compares tables that differ by that much.
+    """What one person can change: the guarantee compares tables that differ by this much.
 
-    `add-remove`: one person's records are there or not. `replace`: one person's records become others, the
-    number of records in the source being public. `records` is the contribution bound c, the most records of one
-    person.
+    `add-remove`: one person's records are in the data or not. `replace`: one person's records become others, and
+    the number of records in the source is public. `records` is the contribution bound c, the largest number of
+    records of one person.
 
-    `sensitive` names the only attributes that may differ between neighbours, none meaning all. What one
-    person's other attributes are is then not protected at all (Dwork, McSherry & Talwar 2007, section 5).
+    `sensitive` names the only attributes that may differ between neighbours; empty means all. Then one person's
+    other attributes are not protected at all (Dwork, McSherry & Talwar 2007, section 5).
 
-    `may_drop` says that a record may be left out of the counts because of a value it holds, as a rule
-    `unknown = "drop"` does. A replaced record may then leave the counts or enter them, so the number of counted records
-    is as confidential as any other count (`total_is_public`). For `add-remove` that is nothing new, and it is False.
+    `may_drop` says that a record may be left out of the counts because of one of its values, for example by the
+    rule `unknown = "drop"`. Then a replaced record may leave the counts or enter them, so the number of counted
+    records is as confidential as any other count (`total_is_public`). For `add-remove` this is always so, and the
+    field is False.
 
     >>> print(Neighbours("replace", records=3))
     replace, up to 3 records per person
@@ -61,21 +62,21 @@ class Neighbours:
 
     @property
     def total_is_public(self) -> bool:
-        """Whether the number of counted records is public: the same in every two neighbouring sources.
+        """Whether the number of counted records is public: the same in any two neighbouring sources.
 
-        The one place where this is decided. With `replace` the number of records in the source is public; the number
-        of counted ones is that number only where no record can be left out.
+        Only this property decides it. With `replace` the number of records in the source is public; the number of
+        counted records is equal to it only if no record can be left out.
         """
         return self.relation == "replace" and not self.may_drop
 
     @property
     def moved(self) -> int:
-        """The most cells of one table that one changed record moves by one: two where it is replaced, or else one."""
+        """The most cells of one table that one changed record changes by one: two if replaced, otherwise one."""
         return 2 if self.relation == "replace" else 1
 
     @property
     def raw(self) -> "Neighbours":
-        """The relation between sources, before a record is recoded or dropped: what an account promises."""
+        """The relation between sources, before a record is recoded or dropped: the promise of an account."""
         return replace(self, may_drop=False)
 
     @property

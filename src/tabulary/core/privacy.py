@@ -1,7 +1,7 @@
 """Privacy parameters, composition and conversions.
 
-Parameters are exact fractions. Wherever a conversion has to leave the rationals, the result is rounded in
-the direction that protects: an ε or δ that is promised is rounded up, a ρ that may be spent is rounded down.
+Parameters are exact fractions. If a conversion must leave the rationals, the result is rounded in the direction
+that protects: a promised ε or δ is rounded up, a ρ that may be spent is rounded down.
 """
 
 import math
@@ -21,7 +21,7 @@ _FLOAT_SLACK = 1e-12
 # Below this, doubles lose digits; a δ that comes out smaller is reported as this.
 _SMALLEST_DELTA = 1e-290
 
-# Parameters beyond these bounds are slips of the pen, and would not survive as doubles.
+# Parameters outside these bounds are typing errors, and would not be exact as doubles.
 _BOUND = Fraction(10) ** 290
 
 
@@ -92,7 +92,7 @@ Privacy = PureDP | ApproxDP | ZCDP
 class GaussianDP:
     """What Gaussian noise with ρ = Δ₂²/(2σ²) satisfies: its exact curve δ(ε), and everything it implies.
 
-    A loss, not a promise: continuous Gaussian noise and anything computed from it earns it, in any dimension.
+    A loss, not a promise: continuous Gaussian noise and anything computed from it has this loss, in any dimension.
     With μ = √(2ρ) it is μ-Gaussian differential privacy (Dong, Roth & Su 2022).
 
     >>> print(GaussianDP("1/8"))
@@ -161,7 +161,7 @@ def loss_from_description(description: object) -> Loss:
 
 
 def compose(parts: Iterable[Privacy]) -> Privacy:
-    """Return what is promised after all of `parts` have looked at the same records.
+    """Return what is promised after all of `parts` have used the same records.
 
     Sequential composition: ε, δ and ρ add up. Pure parts join a zCDP total as ρ = ε²/2 (Bun & Steinke 2016,
     Proposition 1.4) and an (ε, δ) total with δ = 0. zCDP and (ε, δ) do not mix without a choice of δ:
@@ -227,7 +227,7 @@ def approx_to_zcdp(privacy: ApproxDP) -> ZCDP:
 
 
 def implies(loss: Loss, promise: Privacy) -> bool:
-    """Return whether what the noise satisfies is at least what is promised.
+    """Return whether the loss of the noise implies the promise.
 
     >>> implies(ZCDP("0.014973"), ApproxDP(1, 1e-9)), implies(ZCDP("0.015"), ApproxDP(1, 1e-9))
     (True, False)

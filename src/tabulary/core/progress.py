@@ -1,6 +1,6 @@
-"""How long work tells how far it is."""
+"""How long-running work reports its progress."""
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is; zero if that is unknown."""
+"""Called with the name of the work, how much of it is done, and how much there is; zero means unknown."""

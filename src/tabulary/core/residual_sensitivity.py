@@ -1,4 +1,4 @@
-r"""How far one person can move the parts of a residual measurement: exact L1 and squared L2 sensitivities.
+r"""How much one person can change the parts of a residual measurement: exact L1 and squared L2 sensitivities.
 
 A record in cell x adds to the part (S, B) the product over its axes of one column: on an axis of S\B a one at
 x, on a centred axis of k ≥ 3 levels k - 1 at x and -1 elsewhere, on a centred axis of two levels 1 or -1. The
@@ -6,7 +6,7 @@ norms of a product are the products of the norms,
 
     L1 = Π_B l1(k),  l1(2) = 1, l1(k) = 2(k - 1)        L2² = Π_B l2(k),  l2(2) = 1, l2(k) = k(k - 1),
 
-whatever the record is. A centred axis of one level holds no value, and nobody can change it.
+for any record. A centred axis of one level has no value, and nobody can change it.
 """
 
 import math
@@ -35,7 +35,7 @@ MOST_WORK = 1 << 28
 # Doubles decide which patterns can be the largest; these are then added up exactly. A sum of n positive terms
 # is good to n units in the last place, so this leaves room for millions of parts.
 _NEAR = 1e-9
-# The sums, one a weight and a pattern, that are held in memory together.
+# The sums, one per weight and pattern, that are in memory together.
 TOGETHER = 1 << 22
 
 

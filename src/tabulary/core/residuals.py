@@ -69,7 +69,7 @@ def component(
     centred: Collection[int],
     onto: Collection[int],
 ) -> NDArray[np.float64]:
-    """Return the estimate of the residual on the axes `onto` from the values of a part, noisy or not.
+    """Return the estimate of the residual on the axes `onto` from the values of a part, noisy or exact.
 
     A table over the levels of these axes, every axis of which sums to zero. `levels` is the shape of the
     part's table, and `onto` holds all its centred axes: a part knows nothing of other residuals.
@@ -98,7 +98,7 @@ def component(
 def add_up(
     components: Mapping[tuple[int, ...], NDArray[np.float64]], shape: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Return the table of this shape with these residuals, each named by its axes; one not named is zero.
+    """Return the table of this shape with these residuals, each named by its axes; any other residual is zero.
 
     Axis by axis, so that what several residuals share is spread once.
 
@@ -140,5 +140,5 @@ def _centred_along(table: NDArray[np.float64], axis: int) -> NDArray[np.float64]
 
 
 def _rows(levels: int) -> int:
-    """How many values a centred axis holds."""
+    """The number of values of a centred axis."""
     return levels if levels >= 3 else levels - 1

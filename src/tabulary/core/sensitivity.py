@@ -1,8 +1,8 @@
-"""How far one person can move a set of margins: exact L1 and squared L2 sensitivities.
+"""How much one person can change a set of margins: exact L1 and squared L2 sensitivities.
 
-Adding a record raises one cell of every margin by one. Replacing a record moves one unit, in every margin,
-from the old record's cell to the new one's; a margin in which both fall in the same cell does not change. Where a
-record may be dropped for a value it holds, replacing it may also take it out of the counts, or bring it in.
+Adding a record raises one cell of every margin by one. Replacing a record moves one unit, in every margin, from the
+old record's cell to the new one's; a margin in which both are in the same cell does not change. If a record may be
+dropped for one of its values, replacing it may also remove it from the counts, or bring it in.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class Sensitivity:
 
     @classmethod
     def largest(cls, found: Iterable[Self], records: int) -> Self:
-        """Return the sensitivity to c records of a person, from those to all that can happen to one record.
+        """Return the sensitivity to c records of a person, from those to every possible change of one record.
 
         The norm of a sum is at most the sum of the norms, and all c records may do the same: c Δ₁ and c² Δ₂².
         """
@@ -97,7 +97,8 @@ def _difference_patterns(domain: Domain, margins: Sequence[Margin]) -> list[tupl
     patterns = {frozenset[str]()}
     for options in choices:
         if len(patterns) * len(options) > MOST_PATTERNS:
-            # Not shown to be reached, but never too small: whatever can differ in this group differs.
+            # A bound that may not be reached, but is never too small: everything that can differ in this group
+            # differs.
             options = {frozenset[str]().union(*options)}
         patterns = _maximal({chosen | option for chosen in patterns for option in options})
     return [tuple(any(a in differing for a in margin) for margin in margins) for differing in patterns]

@@ -18,9 +18,9 @@ MARK = "[c]"
 class SuppressedTable:
     """The published cells of a table and its sums. A cell that is NaN is suppressed.
 
-    `sums` holds the published margins, by their attributes: `("eye",)` the sums of each eye colour over the rest,
-    `()` the total. `people` is how many stand in each cell, where that is public: no count is above it. `whole` says
-    that values are counts, not amounts. Everything in it is public.
+    `sums` contains the published margins, by their attributes: `("eye",)` the sums of each eye colour over the
+    rest, `()` the total. `people` is the number of people in each cell, if that is public: no count is above it.
+    `whole` says that values are counts, not amounts. Everything in it is public.
 
     >>> domain = Domain({"eye": ["blue", "brown"], "hair": ["fair", "dark"]})
     >>> table = SuppressedTable(domain, np.array([[6, np.nan], [np.nan, 9]]), {("eye",): np.array([14, 17])})

@@ -17,8 +17,8 @@ def interchangeable(
 ) -> list[list[str]]:
     """Return the attributes of the described sets in classes whose members are exchanged freely.
 
-    Two attributes share a class when they have as many levels, and swapping them takes every described tuple
-    of sets to one with a value alike. Any permutation within a class then leaves the description as it is.
+    Two attributes share a class if they have the same number of levels, and exchanging them maps every described
+    tuple of sets to one with an equal value. Then any permutation within a class does not change the description.
 
     >>> levels = {"a": 2, "b": 2, "c": 2}
     >>> described = {(frozenset("ab"),): 1, (frozenset("a"),): 5, (frozenset("b"),): 5, (frozenset("c"),): 1}

@@ -1,4 +1,4 @@
-"""A table: one number for each cell of a domain, with labels."""
+"""A table: one number per cell of a domain, with labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ _LARGEST_TOTAL = 2.0**62
 class Table(LongForm):
     """A domain and a read-only array of its shape.
 
-    A `Table` says nothing about privacy: it may be a published table or one still to be protected. What
-    left through a mechanism is a `ReleasedTable`.
+    A `Table` says nothing about privacy: it may be published or still unprotected. A result of a mechanism is a
+    `ReleasedTable`.
 
     >>> table = Table(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), [[1, 2], [3, 4]])
     >>> table["F", "paid"]

@@ -70,13 +70,13 @@ def test_the_study_leaves_every_number_both_figures_and_a_page(page):
 def test_the_page_says_which_panels_of_the_paper_are_missing(page, extract):
     text = page.read_text()
     assert text.count("Those on LOANS are missing here") == 2
-    assert text.count("so are those on ADULT") == 2
+    assert text.count("Those on ADULT are missing") == 2
     kinds = {"data": str, "series": str, "epsilon": float, "largest_error": float, "mean_l1": float}
     errors = [{name: kinds.get(name, int)(value) for name, value in row.items()} for row in rows_of(page)]
     sections = RapCurves.quick(extract).report({"errors": errors})
     captions = [figure.caption for section in sections for figure in section.figures]
     assert sum("Those on LOANS are missing here" in caption for caption in captions) == 2
-    assert not any("so are those on ADULT" in caption for caption in captions)
+    assert not any("Those on ADULT are missing" in caption for caption in captions)
 
 
 def test_more_privacy_costs_more_and_what_spends_nothing_is_the_same_at_every_epsilon(page):
@@ -181,7 +181,7 @@ def test_a_column_that_makes_no_table_is_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ("name,age\nEve,3\n", "is not the Adult extract, for it has no column"),
+        ("name,age\nEve,3\n", "is not the Adult extract: it has no column"),
         (f"{COLUMNS}\n", "holds no record"),
         ("", "cannot be read as CSV"),
     ],

@@ -59,7 +59,7 @@ def adult(path: Path) -> People:
     if missing or table.num_rows == 0:
         what = f"it has no column {missing[0]!r}" if missing else "it holds no record"
         raise InvalidArgument(
-            f"--adult: {str(path)!r} is not the Adult extract, for {what}. Nothing was done. Give the "
+            f"--adult: {str(path)!r} is not the Adult extract: {what}. Nothing was done. Give the "
             "public extract as CSV; for records of your own use: tabulary study risk-utility."
         )
     levels: dict[str, list[str]] = {}

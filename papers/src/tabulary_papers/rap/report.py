@@ -154,8 +154,10 @@ def _after(study: "RapCurves", figure: int) -> str:
     """Return which panels of a figure of the paper stand here, and which are missing."""
     panels = f"Figure {figure} of the paper has panels on ADULT and on LOANS. Those on LOANS are missing here"
     if ADULT in study.data:
-        return f"{panels}, for we do not have these data."
-    return f"{panels}, for we do not have these data, and so are those on ADULT, of which no file was given."
+        return f"{panels}, because we do not have these data."
+    return (
+        f"{panels}, because we do not have these data. Those on ADULT are missing, because no file was given."
+    )
 
 
 def _told(most: dict[str, int]) -> str:
@@ -217,8 +219,8 @@ def _rounds(study: "RapCurves", rows: Sequence[Row], most: dict[str, int]) -> Se
     return Section(
         "Rounds and queries a round",
         (
-            "Table 2 of the paper lists what was tested, T = 2, 5, 10, 25 and 50 and K = 5, 10, 25, 50 and 100; what "
-            "came of each is not in the part of the paper that we have. One round answers all cells: with the "
+            "Table 2 of the paper lists what was tested, T = 2, 5, 10, 25 and 50 and K = 5, 10, 25, 50 and 100; the "
+            "results are not in the part of the paper that we have. One round answers all cells: with the "
             "printed accounting as if each cell were a query of its own, otherwise with the sensitivity that the "
             "cells of a table have together.",
             f"The smallest mean error was that of {_named(best)}, {np.mean(held[best]):.4f}.",
