@@ -126,7 +126,7 @@ def _crossings(errors: Errors) -> Summary:
     short = {"cells": "cells", "margins": "margins", "fourier": "Fourier", "residual": "planner"}
     pairs = (("fourier", "cells"), ("fourier", "margins"), ("residual", "cells"), ("residual", "fourier"))
     return Summary(
-        "Where one approach stays nearer than another in expectation",
+        "Where one approach is expected to be nearer than another",
         ("tables, promise", *(f"{short[one]} below {short[other]}" for one, other in pairs)),
         tuple(
             (f"{way}-way, {privacy}", *(_from(_overtaken(errors, way, privacy, *pair)) for pair in pairs))

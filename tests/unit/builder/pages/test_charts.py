@@ -69,7 +69,7 @@ def test_a_picture_says_in_words_what_it_shows(draw):
     assert named[0].text.startswith("Count by sex (rows) and age (columns): ")
     assert "Largest: M, old, 310, give or take 9." in named[1].text
     assert "Smallest: M, middle, −2, give or take 9: noise dominates." in named[1].text
-    assert "Hatched, for noise dominates: 2 of 6." in named[1].text
+    assert "Hatched, because noise dominates: 2 of 6." in named[1].text
 
 
 def test_a_heat_map_has_a_number_in_every_cell_and_a_stronger_shade_for_a_larger_one():
@@ -186,11 +186,12 @@ def test_of_a_large_table_the_first_rows_and_columns_are_drawn_and_it_says_so():
     heat, bars = heat_map_svg(view), bars_svg(view)
     assert len([e for e in drawn(heat, "shade") if e.get("height") == "25"]) == MOST_SIDE**2
     assert len(drawn(bars, "bar")) == MOST_BARS
-    said = "Drawn are the first 50 of 70 rows and the first 50 of 150 columns; the table holds all."
+    said = "The picture shows the first 50 of 70 rows and the first 50 of 150 columns. The table has all of them."
     assert said in texts(heat)
     assert said in ElementTree.fromstring(heat).find(f"{SVG}desc").text
-    assert "Drawn are the first 1 of 70 rows and the first 120 of 150 columns; the table holds all." in texts(
-        bars
+    assert (
+        "The picture shows the first 1 of 70 rows and the first 120 of 150 columns. The table has all of them."
+        in texts(bars)
     )
 
 
