@@ -5,7 +5,6 @@ entry points of the registry's group, which are loaded when a name is first look
 """
 
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from tabulary.errors import ExtensionError, listed
@@ -67,6 +66,9 @@ class Registry(Generic[Thing]):
         """Load what installed packages offer, once."""
         if self._discovered:
             return False
+        # Imported here, because most programs look up names of the product alone, and this import takes a moment.
+        from importlib.metadata import entry_points
+
         self._discovered = True
         # By name, so that the order depends on nothing else.
         for offered in sorted(entry_points(group=self.group), key=lambda each: each.name):

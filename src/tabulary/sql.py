@@ -1,7 +1,7 @@
 """The databases that Tabulary writes itself: how one is opened, and what an error of one means.
 
 A ledger and the state of a service are each an SQLite file or a schema in PostgreSQL. Both are opened here, and both
-turn an error of the database into a `Trouble` here; each says in its own words what follows from it.
+turn an error of the database into a `DatabaseTrouble` here; each says in its own words what follows from it.
 """
 
 import os
@@ -27,7 +27,7 @@ _FORM = "Write postgresql://user:password@host:port/database, with %40 for an @ 
 _KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 10, "keepalives_count": 3}
 
 
-class Trouble(Enum):
+class DatabaseTrouble(Enum):
     """What went wrong in a database, whichever kind it is."""
 
     BUSY = "another process kept the lock"
@@ -46,44 +46,44 @@ class Trouble(Enum):
 
 
 _SQLITE = {
-    sqlite3.SQLITE_BUSY: Trouble.BUSY,
-    sqlite3.SQLITE_LOCKED: Trouble.BUSY,
-    sqlite3.SQLITE_FULL: Trouble.FULL,
-    sqlite3.SQLITE_IOERR: Trouble.DISK,
-    sqlite3.SQLITE_CANTOPEN: Trouble.NO_ACCESS,
-    sqlite3.SQLITE_READONLY: Trouble.NO_ACCESS,
-    sqlite3.SQLITE_PERM: Trouble.NO_ACCESS,
-    sqlite3.SQLITE_CONSTRAINT: Trouble.CONSTRAINT,
-    sqlite3.SQLITE_CORRUPT: Trouble.DAMAGED,
-    sqlite3.SQLITE_NOTADB: Trouble.DAMAGED,
-    sqlite3.SQLITE_ERROR: Trouble.UNREADABLE,
+    sqlite3.SQLITE_BUSY: DatabaseTrouble.BUSY,
+    sqlite3.SQLITE_LOCKED: DatabaseTrouble.BUSY,
+    sqlite3.SQLITE_FULL: DatabaseTrouble.FULL,
+    sqlite3.SQLITE_IOERR: DatabaseTrouble.DISK,
+    sqlite3.SQLITE_CANTOPEN: DatabaseTrouble.NO_ACCESS,
+    sqlite3.SQLITE_READONLY: DatabaseTrouble.NO_ACCESS,
+    sqlite3.SQLITE_PERM: DatabaseTrouble.NO_ACCESS,
+    sqlite3.SQLITE_CONSTRAINT: DatabaseTrouble.CONSTRAINT,
+    sqlite3.SQLITE_CORRUPT: DatabaseTrouble.DAMAGED,
+    sqlite3.SQLITE_NOTADB: DatabaseTrouble.DAMAGED,
+    sqlite3.SQLITE_ERROR: DatabaseTrouble.UNREADABLE,
 }
 # The whole SQLSTATE where it is listed, or else its class, the first two characters.
 _POSTGRESQL = {
-    "55P03": Trouble.BUSY,
-    "40": Trouble.CONFLICT,
-    "53100": Trouble.FULL,
-    "42501": Trouble.NO_ACCESS,
-    "25006": Trouble.READ_ONLY,
-    "42P01": Trouble.MISSING,
-    "3F000": Trouble.MISSING,
-    "23": Trouble.CONSTRAINT,
-    "XX001": Trouble.DAMAGED,
-    "XX002": Trouble.DAMAGED,
-    "0A": Trouble.UNREADABLE,
-    "22": Trouble.UNREADABLE,
-    "42": Trouble.UNREADABLE,
-    "08": Trouble.UNREACHABLE,
-    "25P03": Trouble.UNREACHABLE,
-    "28": Trouble.UNREACHABLE,
-    "3D": Trouble.UNREACHABLE,
-    "53": Trouble.UNREACHABLE,
-    "57014": Trouble.OTHER,
-    "57": Trouble.UNREACHABLE,
+    "55P03": DatabaseTrouble.BUSY,
+    "40": DatabaseTrouble.CONFLICT,
+    "53100": DatabaseTrouble.FULL,
+    "42501": DatabaseTrouble.NO_ACCESS,
+    "25006": DatabaseTrouble.READ_ONLY,
+    "42P01": DatabaseTrouble.MISSING,
+    "3F000": DatabaseTrouble.MISSING,
+    "23": DatabaseTrouble.CONSTRAINT,
+    "XX001": DatabaseTrouble.DAMAGED,
+    "XX002": DatabaseTrouble.DAMAGED,
+    "0A": DatabaseTrouble.UNREADABLE,
+    "22": DatabaseTrouble.UNREADABLE,
+    "42": DatabaseTrouble.UNREADABLE,
+    "08": DatabaseTrouble.UNREACHABLE,
+    "25P03": DatabaseTrouble.UNREACHABLE,
+    "28": DatabaseTrouble.UNREACHABLE,
+    "3D": DatabaseTrouble.UNREACHABLE,
+    "53": DatabaseTrouble.UNREACHABLE,
+    "57014": DatabaseTrouble.OTHER,
+    "57": DatabaseTrouble.UNREACHABLE,
 }
 
 
-def trouble_of(error: BaseException | None) -> Trouble:
+def trouble_of(error: BaseException | None) -> DatabaseTrouble:
     """Return what an error of sqlite3 or of psycopg means.
 
     >>> with sqlite3.connect(":memory:") as connection:
@@ -96,10 +96,14 @@ def trouble_of(error: BaseException | None) -> Trouble:
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
         # The low byte says what went wrong, the rest where in SQLite it arose.
-        return Trouble.UNKNOWN if code is None else _SQLITE.get(code & 0xFF, Trouble.OTHER)
+        return DatabaseTrouble.UNKNOWN if code is None else _SQLITE.get(code & 0xFF, DatabaseTrouble.OTHER)
     state = sqlstate_of(error)
     # Without one, the error arose on this side: no connection could be made, or it broke.
-    return _POSTGRESQL.get(state, _POSTGRESQL.get(state[:2], Trouble.OTHER)) if state else Trouble.UNREACHABLE
+    return (
+        _POSTGRESQL.get(state, _POSTGRESQL.get(state[:2], DatabaseTrouble.OTHER))
+        if state
+        else DatabaseTrouble.UNREACHABLE
+    )
 
 
 def sqlstate_of(error: BaseException | None) -> str:

@@ -15,19 +15,12 @@ from tabulary.builder.opening import initialise, open_service
 from tabulary.cli.app import run
 from tabulary.release.promise import promise_of, promise_of_budget
 from tests.builders import Caller
+from tests.service_files import places
 
 PEOPLE = "sex,age,record_key\n" + "".join(f"{'FM'[i % 2]},{i % 3},{i * 37 % 256}\n" for i in range(600))
 DOMAIN = tb.Domain({"sex": ["F", "M"], "age": ["0", "1", "2"]})
 GUESSER = r"This person's guess is right at most ([\d.]+) % of the time\."
 
-PLACES = """
-[state]
-database = "state.sqlite"
-[ledger]
-database = "ledger.sqlite"
-[key]
-file = "secret.key"
-"""
 CENSUS = """
 [dataset.census]
 version = "2026"
@@ -101,7 +94,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_service(folder, *parts):
-    (folder / "service.toml").write_text(PLACES + "".join(parts))
+    (folder / "service.toml").write_text(places() + "".join(parts))
     return read_service_file(folder / "service.toml")
 
 

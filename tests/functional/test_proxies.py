@@ -8,42 +8,27 @@ import pytest
 from tabulary.builder.configuration import read_service_file
 from tabulary.builder.opening import initialise
 from tests.proxies import NAME, Certificate, caddy, nginx
+from tests.service_files import dataset, places
 from tests.services import ServerProcess
 from tests.visitors import form_token, words
 
 pytestmark = pytest.mark.slow
 
-SERVICE = """
+CENSUS = dataset(
+    "census",
+    {"sex": ["F", "M"], "job": ["none", "paid"]},
+    privacy='rho = "1/2"\nneighbours = "add-remove"',
+    budget="rho = 1",
+)
+SERVICE = f"""
 title = "Tables behind a proxy"
 [server]
 proxy = true
 hosts = ["tables.example"]
-[state]
-database = "state.sqlite"
-[ledger]
-database = "ledger.sqlite"
-[key]
-file = "secret.key"
 [limits]
 requests_a_minute = 60
 burst = 40
-[dataset.census]
-version = "1"
-source = "people.csv"
-[dataset.census.privacy]
-rho = "1/2"
-neighbours = "add-remove"
-[dataset.census.budget]
-rho = 1
-[dataset.census.tables]
-order = 2
-[dataset.census.mechanism]
-reconstruct = "none"
-[dataset.census.domain.sex]
-levels = ["F", "M"]
-[dataset.census.domain.job]
-levels = ["none", "paid"]
-"""
+{places()}{CENSUS}"""
 BURST = 40
 
 

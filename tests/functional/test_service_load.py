@@ -17,6 +17,7 @@ from tabulary.builder.opening import initialise
 from tabulary.builder.state import Role
 from tabulary.core.interruption import checkpoint
 from tests.builders import GENEROUS, service
+from tests.service_files import dataset, places
 from tests.services import Ask, ServerProcess
 from tests.serving import served
 from tests.waiting import PATIENCE, has_ended, wait_until
@@ -207,30 +208,12 @@ def _ask_in_vain(address):
         httpx.post(f"{address}{TESTS}", json=QUESTIONS[0], timeout=60)
 
 
-SERVICE = """
-[state]
-database = "state.sqlite"
-[ledger]
-database = "ledger.sqlite"
-[key]
-file = "secret.key"
-[dataset.census]
-version = "1"
-source = "people.csv"
-[dataset.census.privacy]
-rho = "1/2"
-neighbours = "add-remove"
-[dataset.census.budget]
-rho = 1
-[dataset.census.tables]
-order = 2
-[dataset.census.mechanism]
-reconstruct = "none"
-[dataset.census.domain.sex]
-levels = ["F", "M"]
-[dataset.census.domain.job]
-levels = ["none", "paid"]
-"""
+SERVICE = places() + dataset(
+    "census",
+    {"sex": ["F", "M"], "job": ["none", "paid"]},
+    privacy='rho = "1/2"\nneighbours = "add-remove"',
+    budget="rho = 1",
+)
 # Neither tests nor tables end, nor do they ask whether they should.
 STUBBORN = """
 import sys

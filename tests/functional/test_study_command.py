@@ -10,7 +10,7 @@ from tests.extensions import install, tabulary
 STUDY = '''
 from dataclasses import dataclass
 from tabulary.noise import DiscreteLaplace
-from tabulary.studies import Section, Task
+from tabulary.studies import ReportSection, Task
 
 def drawn(lab, number):
     return {"draws": [{"draw": int(draw)} for draw in lab.sampler().draw(DiscreteLaplace(5), number)]}
@@ -35,7 +35,7 @@ class Coins:
         return None
 
     def report(self, sheets):
-        return [Section("In short", (f"{len(sheets['draws'])} numbers were drawn.",))]
+        return [ReportSection("In short", (f"{len(sheets['draws'])} numbers were drawn.",))]
 
 def coins(number: int = 3, quick: bool = False):
     """Draw noise.

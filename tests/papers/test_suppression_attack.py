@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from tabulary.attacks.suppression.attack import attack
 from tabulary.attacks.suppression.primary_sets import primary_sets
-from tabulary.attacks.suppression.published_tables import PublishedTables
+from tabulary.attacks.suppression.published_tables import AttackedTables
 from tabulary.core.domain import Domain
 from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.suppress.classical_method.rules import Threshold
@@ -52,14 +52,14 @@ def test_two_primary_suppressions_need_at_most_four_cells_in_total():
 
 
 def test_at_least_one_of_the_cells_is_between_0_and_5():
-    assert all(found.cells for found in primary_sets(PublishedTables.of([figure_1a()]), rule=RULE).sets)
+    assert all(found.cells for found in primary_sets(AttackedTables.of([figure_1a()]), rule=RULE).sets)
 
 
 def allowed():
     """The sets that the rule and the sums allow, whatever was known of how few cells are suppressed."""
     return {
         found.numbers
-        for found in primary_sets(PublishedTables.of([figure_1a()]), rule=RULE, minimal=False).sets
+        for found in primary_sets(AttackedTables.of([figure_1a()]), rule=RULE, minimal=False).sets
     }
 
 
@@ -91,7 +91,7 @@ def test_the_only_possible_primary_suppressions():
 
 def test_the_sensitive_values_are_narrowed_and_not_revealed():
     # "Not only are the sensitive cell values revealed": to a range of six values, under either set.
-    for found in primary_sets(PublishedTables.of([figure_1a()]), rule=RULE).sets:
+    for found in primary_sets(AttackedTables.of([figure_1a()]), rule=RULE).sets:
         for cell in found.cells:
             assert (found.lower[cell], found.upper[cell]) == (0, 5)
 

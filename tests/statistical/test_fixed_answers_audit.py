@@ -73,15 +73,15 @@ def _delta_lower_bound(losses):
 
 
 # Discrete Gaussians of these sizes are as close to continuous ones as an audit can see.
-ALLOWED = gaussian_delta(EPSILON, RHO) * 1.05
+MOST_DELTA = gaussian_delta(EPSILON, RHO) * 1.05
 
 
 def test_all_answers_together_keep_the_promise_and_spend_all_of_it():
     losses = _losses(ExactSampler)
-    assert _delta_lower_bound(losses) <= ALLOWED
+    assert _delta_lower_bound(losses) <= MOST_DELTA
     # The observer is as strong as the promise is tight: on average the loss is ρ, with the record and without.
     assert [loss.mean() for loss in losses] == pytest.approx([-RHO, RHO], abs=0.2)
 
 
 def test_noise_at_seven_tenths_of_the_scale_is_found_out():
-    assert _delta_lower_bound(_losses(partial(SeededTwin, SABOTAGED))) > ALLOWED
+    assert _delta_lower_bound(_losses(partial(SeededTwin, SABOTAGED))) > MOST_DELTA

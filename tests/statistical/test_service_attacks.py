@@ -31,7 +31,7 @@ from tabulary.noise import ExactSampler
 from tabulary.noise.keyed import derived_key
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.edition import Edition
 from tabulary.workflows.answering.fixed import FixedAnswers
@@ -111,7 +111,7 @@ class FreshNoise:
         tally = self.records.tally([margin])
         values = measure(tally, plan, ExactSampler(self.entropy)).values[0]
         table = ReleasedTable(Table(DOMAIN.project(margin), values), plan.error_of(margin))
-        return Answer(table, self.answers.promise, plan)
+        return TableAnswer(table, self.answers.promise, plan)
 
 
 def by_sex_and_age(caller):

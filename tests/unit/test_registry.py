@@ -17,7 +17,7 @@ def laws() -> Registry[str]:
 
 def offered(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     entry = importlib.metadata.EntryPoint(name, value, "tabulary.test-laws")
-    monkeypatch.setattr("tabulary.registry.entry_points", lambda group: [entry])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
 
 
 def test_a_name_is_not_given_twice(laws: Registry[str]) -> None:

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from tabulary.errors import InvalidArgument
-from tabulary.studies import Section, Sheets
+from tabulary.studies import ReportSection, Sheets
 
 
 class PaperStudy:
@@ -28,9 +28,9 @@ class PaperStudy:
         """Return nothing: every piece of work makes what it needs."""
         return None
 
-    def report(self, sheets: Sheets) -> Sequence[Section]:
+    def report(self, sheets: Sheets) -> Sequence[ReportSection]:
         """Return what the numbers say."""
         # Charts take longer to import than most pieces of work take.
         module = import_module(f"{type(self).__module__.rpartition('.')[0]}.report")
-        found: Sequence[Section] = module.sections(self, sheets)
+        found: Sequence[ReportSection] = module.sections(self, sheets)
         return found

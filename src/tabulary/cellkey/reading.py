@@ -18,7 +18,7 @@ from tabulary.cellkey.keys import RecordKeys
 from tabulary.confidential.coding import Coding, Recoding, resolve_all
 from tabulary.confidential.encoding import encode
 from tabulary.confidential.reading import Batch, Reader
-from tabulary.confidential.reading.duckdb import DuckDBReader, Part, check_columns
+from tabulary.confidential.reading.duckdb import DuckDBReader, SourcePart, check_columns
 from tabulary.confidential.store import MEMORY_BYTES, Codes, Store, code_type
 from tabulary.core.domain import Domain
 from tabulary.core.long_form import value_name
@@ -86,7 +86,7 @@ class _KeyedReader(DuckDBReader):
         super().__init__([partial(_with_digits, part, digits) for part in source.parts], source.allowed)
 
 
-def _with_digits(described: Callable[[], Part], digits: Digits) -> Part:
+def _with_digits(described: Callable[[], SourcePart], digits: Digits) -> SourcePart:
     part = described()
     check_columns(part.names, digits.columns(), part.called)
     columns = ", ".join(f"c{i}" for i in range(len(part.names)))
@@ -99,7 +99,7 @@ def _with_digits(described: Callable[[], Part], digits: Digits) -> Part:
         f"SELECT *, CASE WHEN any_key BETWEEN 0 AND {digits.keys.modulus - 1} THEN any_key END AS whole_key"
     )
     relation = f"(SELECT {columns}, {shown} FROM ({whole} FROM ({inner})))"
-    return Part(relation, (*part.names, *digits.names), part.called, part.data)
+    return SourcePart(relation, (*part.names, *digits.names), part.called, part.data)
 
 
 def _key(column: str, keys: RecordKeys) -> str:

@@ -12,7 +12,7 @@ from tabulary.errors import LedgerError
 from tabulary.ledger import schema
 from tabulary.ledger.chain import Unsound
 from tabulary.ledger.storage import UNSPENT, Storage, Structure
-from tabulary.sql import Trouble, open_sqlite, sqlite_engine, trouble_of, uses_write_ahead_log
+from tabulary.sql import DatabaseTrouble, open_sqlite, sqlite_engine, trouble_of, uses_write_ahead_log
 
 
 class SQLiteStorage(Storage):
@@ -106,7 +106,7 @@ class SQLiteStorage(Storage):
         try:
             return self._open("mode=ro")
         except sqlite3.OperationalError as error:
-            if trouble_of(error) is not Trouble.NO_ACCESS or _journals_beside(self._path):
+            if trouble_of(error) is not DatabaseTrouble.NO_ACCESS or _journals_beside(self._path):
                 raise
             # In a read-only folder, SQLite cannot make a write-ahead log. If there is none, the file contains every
             # entry and can be read directly.

@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tabulary.errors import LedgerBehind, LedgerBusy, LedgerCorrupt, LedgerError, LedgerMissing
 from tabulary.ledger.chain import Behind, Unsound
-from tabulary.sql import Trouble, sqlstate_of, trouble_of
+from tabulary.sql import DatabaseTrouble, sqlstate_of, trouble_of
 
 UNSPENT = "Nothing was measured, nothing was spent."
 
@@ -109,32 +109,32 @@ class Storage(ABC):
         """Return what an error of the database means; if `committing`, the debit may have been kept."""
         detail = f"SQLSTATE {code}" if (code := sqlstate_of(error)) else str(error)
         match trouble_of(error):
-            case Trouble.BUSY:
+            case DatabaseTrouble.BUSY:
                 return self._busy()
-            case Trouble.CONFLICT:
+            case DatabaseTrouble.CONFLICT:
                 return LedgerBusy(
                     f"another process wrote to {self.name} at the same moment. {UNSPENT} Try again."
                 )
-            case Trouble.FULL:
+            case DatabaseTrouble.FULL:
                 return LedgerError(f"the disk of {self.name} is full. {UNSPENT} Free some space, try again.")
-            case Trouble.DISK:
+            case DatabaseTrouble.DISK:
                 # A commit whose flush failed may still be found on the disk after a restart.
                 return LedgerError(
                     f"the disk of {self.name} failed ({detail}). Nothing was measured. When the disk works "
                     "again, the ledger's entries show whether the debit was kept."
                 )
-            case Trouble.NO_ACCESS:
+            case DatabaseTrouble.NO_ACCESS:
                 return LedgerError(f"{self.name} cannot be opened or written to. {UNSPENT} {self.access}")
-            case Trouble.READ_ONLY:
+            case DatabaseTrouble.READ_ONLY:
                 return self._takes_no_writes()
-            case Trouble.MISSING:
+            case DatabaseTrouble.MISSING:
                 return self._missing()
-            case Trouble.CONSTRAINT:
+            case DatabaseTrouble.CONSTRAINT:
                 return self._corrupt(f"does not accept the next entry ({detail})")
             # The statements are fixed and correct: what the database cannot make of them is its own fault.
-            case Trouble.DAMAGED | Trouble.UNREADABLE | Trouble.UNKNOWN:
+            case DatabaseTrouble.DAMAGED | DatabaseTrouble.UNREADABLE | DatabaseTrouble.UNKNOWN:
                 return self._corrupt(f"cannot be read ({detail})")
-            case Trouble.UNREACHABLE:
+            case DatabaseTrouble.UNREACHABLE:
                 return self._out_of_reach(error, committing=committing)
         return LedgerError(f"{self.name} could not be used ({detail}). {UNSPENT}")
 

@@ -18,7 +18,7 @@ from tabulary.errors import InvalidNoise
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise, Truncated
 from tabulary.noise.truncated import check_bound
 from tabulary.perturb.exact_delta import checked_epsilon, delta_between
-from tabulary.perturb.perturbation import Loss, Perturbation, Row
+from tabulary.perturb.perturbation import Perturbation, Row, UtilityLoss
 
 # A law without a bound is summed over values that contain all but this share of it.
 _LEFT_OUT = 1e-17
@@ -62,7 +62,7 @@ class Additive(Perturbation):
         return 0.0 if minimum is None else super().bias(original, minimum=minimum)
 
     def expected_loss(
-        self, loss: Loss, original: int | Iterable[int] | Table = 0, *, minimum: int | None = None
+        self, loss: UtilityLoss, original: int | Iterable[int] | Table = 0, *, minimum: int | None = None
     ) -> float:
         """Return the expected loss; `l1` and `l2` need no original count while negatives are kept.
 
@@ -124,7 +124,7 @@ class Laplace(Additive):
             return super().delta_at(epsilon)
         return _laplace_delta(float(self.epsilon), self.sensitivity, checked_epsilon(epsilon))
 
-    def _loss(self, loss: Loss, original: int, minimum: int | None) -> float:
+    def _loss(self, loss: UtilityLoss, original: int, minimum: int | None) -> float:
         if minimum is None and loss == "l2":
             return self.noise.variance
         if minimum is None and loss == "l1" and self.bound is None:

@@ -20,7 +20,7 @@ from tabulary.noise import Drawable, Sampler
 if TYPE_CHECKING:
     from tabulary.perturb.published import PerturbedTable
 
-Loss = Literal["l1", "l2", "l3"]
+UtilityLoss = Literal["l1", "l2", "l3"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ class Perturbation(ABC):
         return -math.fsum(positive * np.log(positive))
 
     def expected_loss(
-        self, loss: Loss, original: int | Iterable[int] | Table, *, minimum: int | None = None
+        self, loss: UtilityLoss, original: int | Iterable[int] | Table, *, minimum: int | None = None
     ) -> float:
         """Return the expected loss of one count, or its sum over the counts of a table.
 
@@ -185,13 +185,13 @@ class Perturbation(ABC):
         squares, `l3` of the changes of the square roots. Negative values have no root: `l3` needs a
         `minimum` of 0 or more unless the law publishes none. Impossible cells are not perturbed and lose nothing.
         """
-        if loss not in get_args(Loss):
+        if loss not in get_args(UtilityLoss):
             raise InvalidNoise(f"The loss must be 'l1', 'l2' or 'l3', not {loss!r}.")
         counts, times = np.unique(perturbable_counts(original), return_counts=True)
         each = [self._loss(loss, int(count), minimum) for count in counts]
         return math.fsum(e * int(t) for e, t in zip(each, times, strict=True))
 
-    def _loss(self, loss: Loss, original: int, minimum: int | None) -> float:
+    def _loss(self, loss: UtilityLoss, original: int, minimum: int | None) -> float:
         row = self.row(original).at_least(minimum)
         if loss == "l3":
             if row.lowest < 0:

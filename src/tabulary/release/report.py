@@ -320,7 +320,7 @@ def _comparison(plan: Plan) -> ComparisonView:
         return ComparisonView(
             Markup(""),
             "With this many tables, this page does not compare the mechanisms, because that would take "
-            "long. Use `tabulary plan --compare`.",
+            "long. The command `tabulary plan` can compare them.",
         )
     try:
         compared = compare_plans(request_of(plan), planned=plan, shrunk=False)

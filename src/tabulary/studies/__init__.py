@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tabulary.core.proportion import Proportion
     from tabulary.release.drawing import COLOURS, INK, SHAPES, SOFT, inline, styled
     from tabulary.studies.box_plots import Boxes, box_panels
-    from tabulary.studies.curve_panels import Axis, Curve, Level, curves
+    from tabulary.studies.curve_panels import Curve, Level, PanelAxis, curves
     from tabulary.studies.own_data import PlanStudy
     from tabulary.studies.perturbed_charts import perturbed_chart, perturbed_panels
     from tabulary.studies.perturbed_tables import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tabulary.studies.proportion import SIGNIFICANT, rejected, shown
     from tabulary.studies.running import run
     from tabulary.studies.selecting import chosen, distinct, number, numbers
-    from tabulary.studies.study import Figure, Lab, Row, Section, Sheets, Study, Summary, Task, Value
+    from tabulary.studies.study import Figure, Lab, ReportSection, Row, Sheets, Study, Summary, Task, Value
 
 __all__ = [
     "BOUND",
@@ -46,17 +46,17 @@ __all__ = [
     "SIGNIFICANT",
     "SOFT",
     "STUDIES",
-    "Axis",
     "Boxes",
     "Curve",
     "Figure",
     "Lab",
     "Level",
+    "PanelAxis",
     "PlanStudy",
     "Proportion",
+    "ReportSection",
     "RiskUtility",
     "Row",
-    "Section",
     "Sheets",
     "Study",
     "Summary",

@@ -15,7 +15,7 @@ _ROOM, _TITLE_ROOM = 50, 12
 
 
 @dataclass(frozen=True)
-class Axis:
+class PanelAxis:
     """An axis of a chart. "symlog" is a logarithm that has a zero; `ticks` are its labels, unless left to choose."""
 
     title: str
@@ -72,8 +72,8 @@ class Level:
 def curves(
     points: Sequence[Curve],
     *,
-    x: Axis,
-    y: Axis | Mapping[str, Axis],
+    x: PanelAxis,
+    y: PanelAxis | Mapping[str, PanelAxis],
     title: str,
     subtitle: str | Sequence[str],
     series: Sequence[str] = (),
@@ -124,8 +124,8 @@ def _panel(
     rows: list[dict[str, Any]],
     levels: Sequence[Level],
     names: list[str],
-    x: Axis,
-    y: Axis,
+    x: PanelAxis,
+    y: PanelAxis,
     markers: bool,
     *,
     labelled: bool,
@@ -175,11 +175,11 @@ def _panel(
     return alt.layer(*layers)
 
 
-def _shown(point: Curve, x: Axis, y: Axis) -> bool:
+def _shown(point: Curve, x: PanelAxis, y: PanelAxis) -> bool:
     return (x.scale != "log" or point.x > 0) and (y.scale != "log" or point.y > 0)
 
 
-def _row(point: Curve, y: Axis, floor: float) -> dict[str, Any]:
+def _row(point: Curve, y: PanelAxis, floor: float) -> dict[str, Any]:
     low = point.low
     if low is not None and y.scale == "log":
         low = max(low, floor)

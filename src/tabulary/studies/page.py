@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from tabulary.release.pages import page_template
-from tabulary.studies.study import Section, Study, Summary
+from tabulary.studies.study import ReportSection, Study, Summary
 
 
 def page_html(
     study: Study,
     seed: int,
-    sections: Sequence[Section],
+    sections: Sequence[ReportSection],
     drawn: Mapping[str, str],
     numbers: Mapping[str, int],
     tables: Sequence[str],

@@ -16,7 +16,7 @@ from typing import Any
 from tabulary.core.progress import Progress
 from tabulary.errors import InvalidArgument, PublicError, StudyError
 from tabulary.studies.folder import StudyFolder, csv_of_rows, csv_text
-from tabulary.studies.study import Lab, Row, Section, Sheets, Study, Task
+from tabulary.studies.study import Lab, ReportSection, Row, Sheets, Study, Task
 
 PROCESSES = 2
 
@@ -194,7 +194,7 @@ def _finish(study: Study, seed: int, sheets: Sheets, place: StudyFolder, progres
         place.write(numbers[name], csv_of_rows(rows).encode())
     if progress is not None:
         progress("summing up", 0, 0)
-    sections: Sequence[Section] = study.report(sheets)
+    sections: Sequence[ReportSection] = study.report(sheets)
     tables = [summary for section in sections for summary in section.summaries]
     files = {
         number: f"tables/{number:02}-{_slug(table.caption)}.csv" for number, table in enumerate(tables, 1)

@@ -86,7 +86,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A part of a page: what was found in words, then the tables and figures that show it."""
 
     title: str
@@ -136,6 +136,6 @@ class Study(Protocol):
         """Return what the pieces share and is costly or confidential: made once, kept in memory, on no disk."""
         ...
 
-    def report(self, sheets: Sheets) -> Sequence[Section]:
+    def report(self, sheets: Sheets) -> Sequence[ReportSection]:
         """Return what the numbers say. The first section is the answer in a few sentences."""
         ...

@@ -9,43 +9,17 @@ from tabulary.builder.state import State
 from tabulary.errors import InvalidSettings, LedgerBehind, LedgerError, ServiceError
 from tabulary.ledger.account import Account
 from tests.ledgers import restored
+from tests.service_files import dataset, places
 
-SERVICE = """
-[state]
-database = "{state}"
-[ledger]
-database = "{ledger}"
-{witness}
-[key]
-file = "secret.key"
-[dataset.census]
-version = "2026"
-source = "people.csv"
-[dataset.census.privacy]
-rho = "1/8"
-[dataset.census.budget]
-rho = 1
-[dataset.census.tables]
-order = 1
-[dataset.census.mechanism]
-reconstruct = "none"
-[dataset.census.domain.sex]
-levels = ["F", "M"]
-[dataset.panel]
-version = "1"
-source = "people.csv"
-method = "interactive"
-[dataset.panel.privacy]
-epsilon = "1/10"
-[dataset.panel.budget]
-epsilon = 1
-[dataset.panel.tables]
-order = 2
-[dataset.panel.domain.sex]
-levels = ["F", "M"]
-[dataset.panel.domain.age]
-levels = [0, 1]
-"""
+DATASETS = dataset(
+    "census", {"sex": ["F", "M"]}, privacy='rho = "1/8"', budget="rho = 1", version="2026", order=1
+) + dataset(
+    "panel",
+    {"sex": ["F", "M"], "age": [0, 1]},
+    privacy='epsilon = "1/10"',
+    budget="epsilon = 1",
+    method="interactive",
+)
 
 
 @pytest.fixture
@@ -55,7 +29,7 @@ def write(tmp_path, database):
     place = database if "://" in database else None
 
     def write_text(witness=""):
-        text = SERVICE.format(state=place or "state.sqlite", ledger=place or "ledger.sqlite", witness=witness)
+        text = places(place or "state.sqlite", place or "ledger.sqlite", witness=witness) + DATASETS
         (tmp_path / "service.toml").write_text(text)
         return read_service_file(tmp_path / "service.toml")
 
@@ -216,7 +190,7 @@ def test_the_witness_of_a_service_holds_each_debit(write, tmp_path):
 
 
 def test_a_witness_goes_with_a_ledger(tmp_path, write):
-    text = SERVICE.format(state="state.sqlite", ledger="x", witness='witness = "heads.txt"')
+    text = places(ledger="x", witness='witness = "heads.txt"') + DATASETS
     (tmp_path / "service.toml").write_text(text.replace('database = "x"\n', ""))
     with pytest.raises(InvalidSettings, match=r"\[ledger\] lacks the key 'database'"):
         read_service_file(tmp_path / "service.toml")

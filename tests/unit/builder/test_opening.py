@@ -22,33 +22,17 @@ from tabulary.errors import (
 )
 from tabulary.workflows.answering.answers import ProtectionMethod
 from tabulary.workflows.answering.edition import key_fingerprint
+from tests.service_files import dataset, places
 
 PEOPLE = "sex,age,record_key\n" + "".join(f"{'FM'[i % 2]},{i % 3},{i * 37 % 256}\n" for i in range(60))
 
-SERVICE = """
-[state]
-database = "{state}"
-[ledger]
-database = "{ledger}"
-[key]
-file = "secret.key"
-[dataset.census]
-version = "2026"
-source = "people.csv"
-[dataset.census.privacy]
-rho = "1/8"
-[dataset.census.budget]
-rho = "1/4"
-[dataset.census.tables]
-order = 2
-[dataset.census.mechanism]
-reconstruct = "none"
-[dataset.census.domain.sex]
-levels = ["F", "M"]
-label = "Sex"
-[dataset.census.domain.age]
-levels = [0, 1, 2]
-"""
+SERVICE = places("{state}", "{ledger}") + dataset(
+    "census",
+    {"sex": ["F", "M"], "age": [0, 1, 2]},
+    privacy='rho = "1/8"',
+    budget='rho = "1/4"',
+    version="2026",
+)
 
 OTHERS = """
 [dataset.panel]
@@ -149,7 +133,10 @@ def test_serving_creates_nothing_and_says_what_is_missing(on_sqlite, tmp_path):
 
 
 def test_what_readers_are_told_comes_from_the_file(on_sqlite):
-    file = on_sqlite(SERVICE.replace('version = "2026"', 'version = "2026"\ntitle = "Census"'))
+    titled = SERVICE.replace('version = "2026"', 'version = "2026"\ntitle = "Census"')
+    file = on_sqlite(
+        titled.replace("[dataset.census.domain.age]", 'label = "Sex"\n[dataset.census.domain.age]')
+    )
     initialise(file)
     service = open_service(file)
     census = service.datasets["census"]

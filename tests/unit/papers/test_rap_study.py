@@ -22,7 +22,7 @@ from tabulary_papers.rap.answering import (
     TABLES,
     Fitting,
     Job,
-    Question,
+    RapQuestion,
     answer,
 )
 from tabulary_papers.rap.people import ADULT, MADE_UP, adult, chosen_margins, made_up_people
@@ -108,7 +108,7 @@ def test_the_printed_accounting_of_one_round_has_more_noise(page):
 
 def test_the_error_is_the_largest_difference_of_a_share():
     people = made_up_people(500, seed=3)
-    question = Question(MADE_UP, 2, 3, "1", 100)
+    question = RapQuestion(MADE_UP, 2, 3, "1", 100)
     work = chosen_margins(people.domain, 2, 3, largest=100)
     lab = Lab(1, ("rap", "x"), {MADE_UP: people})
     (row,) = answer(lab, question, "nothing", FITTING, 1, 1, (0,))["errors"]

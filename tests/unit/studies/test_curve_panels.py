@@ -2,12 +2,12 @@
 
 import pytest
 
-from tabulary.studies.curve_panels import Axis, Curve, curves
+from tabulary.studies.curve_panels import Curve, PanelAxis, curves
 
 
 def drawn(points, scale="linear"):
     return curves(
-        points, x=Axis("ε"), y=Axis("people", scale), title="Errors", subtitle="of tables"
+        points, x=PanelAxis("ε"), y=PanelAxis("people", scale), title="Errors", subtitle="of tables"
     ).to_dict()
 
 

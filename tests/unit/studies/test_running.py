@@ -13,9 +13,9 @@ import pytest
 
 from tabulary.errors import InvalidArgument, NotCertified, StudyError
 from tabulary.noise import DiscreteLaplace
-from tabulary.studies.curve_panels import Axis, Curve, curves
+from tabulary.studies.curve_panels import Curve, PanelAxis, curves
 from tabulary.studies.running import run
-from tabulary.studies.study import Figure, Section, Summary, Task
+from tabulary.studies.study import Figure, ReportSection, Summary, Task
 from tests.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.slow
@@ -59,10 +59,14 @@ class Small:
 
     def report(self, sheets):
         points = [Curve("all", "draws", i, row["draw"]) for i, row in enumerate(sheets["draws"])]
-        chart = curves(points, x=Axis("number"), y=Axis("draw"), title="Draws", subtitle="all of them")
+        chart = curves(
+            points, x=PanelAxis("number"), y=PanelAxis("draw"), title="Draws", subtitle="all of them"
+        )
         table = Summary("How many", ("what", "number"), (("draws", f"{len(points)}"),))
         return [
-            Section("Found", ("It is <noise>.",), (table,), (Figure("draws", chart, "Draws", "A line."),))
+            ReportSection(
+                "Found", ("It is <noise>.",), (table,), (Figure("draws", chart, "Draws", "A line."),)
+            )
         ]
 
 

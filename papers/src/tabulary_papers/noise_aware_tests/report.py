@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tabulary.perturb import Laplace
-from tabulary.studies import Figure, Row, Section, Sheets, Summary, chosen, numbers, rejected, shown
+from tabulary.studies import Figure, ReportSection, Row, Sheets, Summary, chosen, numbers, rejected, shown
 from tabulary_papers.noise_aware_tests import charts
 from tabulary_papers.noise_aware_tests.printed import (
     ASYMPTOTIC,
@@ -37,14 +37,14 @@ class Point:
     power: float
 
 
-def sections(study: NoiseAwareTests, sheets: Sheets) -> Sequence[Section]:
+def sections(study: NoiseAwareTests, sheets: Sheets) -> Sequence[ReportSection]:
     """Return the sections of the page."""
     rows = sheets["tests"]
     lowest = min(numbers(rows, "level"))
     usual = [row for row in rows if row["level"] == lowest]
     large = [row for row in rows if row["level"] != lowest]
     return [
-        Section("In short", tuple(_answer(usual, large, sheets))),
+        ReportSection("In short", tuple(_answer(usual, large, sheets))),
         _table_3(usual, study),
         _large_counts(large),
         _one_count(sheets, study),
@@ -129,7 +129,7 @@ def _mean_cell(rows: Sequence[Row]) -> float:
     return statistics.mean(numbers(rows, "people")) / 100
 
 
-def _table_3(rows: Sequence[Row], study: NoiseAwareTests) -> Section:
+def _table_3(rows: Sequence[Row], study: NoiseAwareTests) -> ReportSection:
     kinds = {
         INDEPENDENT: ("independent attributes", INDEPENDENT),
         WEAKLY: ("dependent attributes, interaction 0.31", DEPENDENT),
@@ -149,7 +149,7 @@ def _table_3(rows: Sequence[Row], study: NoiseAwareTests) -> Section:
         (f"ε = {epsilon}, m = {bound}", printed, f"{Laplace(epsilon, bound=bound).delta:.4f}")
         for (epsilon, bound), printed in DELTAS.items()
     )
-    return Section(
+    return ReportSection(
         "Table 3: tests of independence",
         (
             f"About {_mean_cell(rows):.0f} people a cell. A test that rejects independent tables more often "
@@ -206,12 +206,12 @@ def _lines(rows: Sequence[Row], kind: str, named: str, printed_kind: str, study:
     )
 
 
-def _large_counts(rows: Sequence[Row]) -> Section:
+def _large_counts(rows: Sequence[Row]) -> ReportSection:
     lines = [
         (test, shown(rejected(rows, p_value), ".3f", interval=True), str(LARGE_COUNTS.get(test, "–")))
         for test, (p_value, _) in COLUMNS.items()
     ]
-    return Section(
+    return ReportSection(
         "The remark on large counts",
         (
             "The paper: with ε = 0.1, m = 10 “and an average count of about 400 per cell, the naive test "
@@ -256,7 +256,7 @@ def exact_point(sheets: Sheets, bound: int, critical: float | None = None) -> Po
     return Point(critical, level, power)
 
 
-def _one_count(sheets: Sheets, study: NoiseAwareTests) -> Section:
+def _one_count(sheets: Sheets, study: NoiseAwareTests) -> ReportSection:
     lines = []
     for bound in CRITICAL:
         drawn, exact = drawn_point(sheets, bound), exact_point(sheets, bound)
@@ -277,7 +277,7 @@ def _one_count(sheets: Sheets, study: NoiseAwareTests) -> Section:
         (f"m = {bound}", printed, f"{Laplace('0.5', bound=bound).delta:.5f}")
         for bound, printed in FIT_DELTAS.items()
     )
-    return Section(
+    return ReportSection(
         "Figure 4: the share of one count",
         (
             "80 people, each with the property with probability 0.5. The likelihood ratio tests the share "

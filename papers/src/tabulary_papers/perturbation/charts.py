@@ -5,9 +5,9 @@ from typing import Any
 
 from tabulary.studies import (
     SIGNIFICANT,
-    Axis,
     Curve,
     Level,
+    PanelAxis,
     Row,
     box_panels,
     chosen,
@@ -58,8 +58,8 @@ def levels_chart(rows: Sequence[Row]) -> Any:
     tables = " and ".join(f"{count:,} {size}" for size, count in counts.items())
     return curves(
         points,
-        x=Axis("ε", ticks=[float(epsilon) for (epsilon,) in distinct(rows, "epsilon")], format="~g"),
-        y=Axis("independence rejected", format="%", domain=(0, 1.0)),
+        x=PanelAxis("ε", ticks=[float(epsilon) for (epsilon,) in distinct(rows, "epsilon")], format="~g"),
+        y=PanelAxis("independence rejected", format="%", domain=(0, 1.0)),
         title="How often tests find association where there is none",
         subtitle=[
             f"{tables} tables, all new, none with association, perturbed once by each law.",

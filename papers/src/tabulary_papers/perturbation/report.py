@@ -9,8 +9,8 @@ from tabulary.studies import (
     SIGNIFICANT,
     Figure,
     Proportion,
+    ReportSection,
     Row,
-    Section,
     Sheets,
     Summary,
     chosen,
@@ -30,10 +30,10 @@ _LOSSES = ("l1", "l2", "l3")
 _NARROW = 0.005
 
 
-def sections(study: PerturbationStudy, sheets: Sheets) -> Sequence[Section]:
+def sections(study: PerturbationStudy, sheets: Sheets) -> Sequence[ReportSection]:
     """Return the sections of the page."""
     return [
-        Section("In short", tuple(_answer(sheets))),
+        ReportSection("In short", tuple(_answer(sheets))),
         _table_2(sheets),
         _census(sheets),
         _independent(study, sheets),
@@ -87,7 +87,7 @@ def _worst(sheets: Sheets, size: str, test: str) -> str:
     return f"{shown(found[where])} at worst ({where})"
 
 
-def _table_2(sheets: Sheets) -> Section:
+def _table_2(sheets: Sheets) -> ReportSection:
     rows, found = sheets["table-2"], []
     laws = distinct(rows, "family", "epsilon", "bound")
     for family, epsilon, bound in laws:
@@ -108,7 +108,7 @@ def _table_2(sheets: Sheets) -> Section:
         for epsilon in (1.5, 0.5)
         for laplace, normal in zip(chances("laplace", epsilon, 4), chances("normal", epsilon, 4), strict=True)
     ]
-    return Section(
+    return ReportSection(
         "Table 2: how far a published count is from the original",
         (
             "The paper says of Laplace: “All perturbed values are within ±3 for ε = 1.5 and δ = 0.00002”: "
@@ -129,7 +129,7 @@ def _table_2(sheets: Sheets) -> Section:
     )
 
 
-def _census(sheets: Sheets) -> Section:
+def _census(sheets: Sheets) -> ReportSection:
     rows = chosen(sheets["perturbed"], table="UK census")
     ranges = {
         (family, epsilon): _quartile_range(numbers(rows, "cramers_v", family=family, epsilon=epsilon))
@@ -139,7 +139,7 @@ def _census(sheets: Sheets) -> Section:
     widest = {family: max(w for (f, _), w in ranges.items() if f == family) for family in _FAMILIES}
     largest = max(numbers(rows, "naive_p"))
     [truth] = chosen(sheets["tables"], table="UK census")
-    return Section(
+    return ReportSection(
         "Figure 1: a census table",
         (
             "“[U]nder both perturbation mechanisms, the inter-quartile range of the statistic [Cramér's V] "
@@ -175,7 +175,7 @@ def _medians(rows: Sequence[Row]) -> Summary:
     return Summary("Medians over the repetitions", ("ε", *heads), tuple(found))
 
 
-def _independent(study: PerturbationStudy, sheets: Sheets) -> Section:
+def _independent(study: PerturbationStudy, sheets: Sheets) -> ReportSection:
     words, figures, summaries = [], [], []
     for figure, size in ((2, "small"), (3, "large")):
         rows = chosen(sheets["perturbed"], table=size)
@@ -203,7 +203,7 @@ def _independent(study: PerturbationStudy, sheets: Sheets) -> Section:
                 "noise-aware test, Cramér's V, and the losses ℓ₁, ℓ₂ and ℓ₃.",
             )
         )
-    return Section(
+    return ReportSection(
         "Figures 2 and 3: tables without association",
         (
             "The paper: under “both perturbation mechanisms we rarely change the inference from independence "
@@ -256,7 +256,7 @@ def _correct_from(rows: Sequence[Row], family: str) -> str:
     return f"{subject} rejects more often than not up to ε = {last:g}, and no longer at ε = {first:g}."
 
 
-def _levels(sheets: Sheets) -> Section:
+def _levels(sheets: Sheets) -> ReportSection:
     rows = sheets["fresh"]
     summaries = []
     for (size,) in sorted(distinct(rows, "table"), reverse=True):
@@ -271,7 +271,7 @@ def _levels(sheets: Sheets) -> Section:
                 f"Without perturbation Pearson's test rejects {shown(exact)} of the {len(tables):,} tables.",
             )
         )
-    return Section(
+    return ReportSection(
         "How often a true hypothesis is rejected",
         (
             "Every table here is new and has no association, so a test at 5 % should reject 5 % of them. The "
@@ -310,7 +310,7 @@ def _rejections(rows: Sequence[Row], caption: str, note: str = "") -> Summary:
     return Summary(caption, ("ε", *heads), tuple(found), f"{note} In brackets: 95 % intervals.".strip())
 
 
-def _privacy(sheets: Sheets) -> Section:
+def _privacy(sheets: Sheets) -> ReportSection:
     rows = sheets["laws"]
     worst = max(abs(number(row, "delta") / number(row, "delta_at_the_edge") - 1) for row in rows)
     printed = [row for row in rows if row["delta_printed"]]
@@ -334,7 +334,7 @@ def _privacy(sheets: Sheets) -> Section:
         )
         for row in rows
     )
-    return Section(
+    return ReportSection(
         "What the laws promise",
         (
             "The paper takes for δ the probability of the outermost value. The exact δ at the named ε "

@@ -21,7 +21,7 @@ from tabulary.planning import Plan, plan
 from tabulary.reconstruct import reconstruct
 from tabulary.studies import Lab, Row, Sheets
 from tabulary.synth import SyntheticRecords, from_release, graphical, mwem, rap
-from tabulary_papers.rap.people import People, chosen_margins
+from tabulary_papers.rap.people import AdultPeople, chosen_margins
 
 Shares = Mapping[Margin, NDArray[np.float64]]
 
@@ -36,7 +36,7 @@ class Fitting:
 
 
 @dataclass(frozen=True)
-class Question:
+class RapQuestion:
     """Which tables, at which ε: `number` margins of `way` attributes, each of at most `largest` cells."""
 
     data: str
@@ -50,7 +50,7 @@ class Question:
 class Job:
     """What one piece of work has at hand."""
 
-    people: People
+    people: AdultPeople
     work: Workload
     privacy: ApproxDP
     lab: Lab
@@ -70,7 +70,7 @@ class Job:
 
 def answer(
     lab: Lab,
-    question: Question,
+    question: RapQuestion,
     method: str,
     fitting: Fitting,
     rounds: int,
@@ -78,7 +78,7 @@ def answer(
     repetitions: tuple[int, ...],
 ) -> Sheets:
     """Return how far off one way was on the tables of a question, in each of these repetitions."""
-    people: People = lab.material[question.data]
+    people: AdultPeople = lab.material[question.data]
     work = chosen_margins(people.domain, question.way, question.number, largest=question.largest)
     privacy = ApproxDP(question.epsilon, Fraction(1, people.number**2))
     rows: list[Row] = []
@@ -104,14 +104,14 @@ def answer(
     return {"errors": rows}
 
 
-def _off_by(people: People, work: Workload, shares: Shares) -> tuple[float, float]:
+def _off_by(people: AdultPeople, work: Workload, shares: Shares) -> tuple[float, float]:
     truth = _true_shares(people, work)
     apart = [np.abs(shares[margin] - truth[margin]) for margin in work]
     return float(max(each.max() for each in apart)), float(np.mean([each.sum() for each in apart]))
 
 
 @lru_cache(maxsize=8)
-def _true_shares(people: People, work: Workload) -> Shares:
+def _true_shares(people: AdultPeople, work: Workload) -> Shares:
     with Records.from_arrow(people.table, people.domain) as records:
         tally = records.tally(work.margins)
     return {margin: tally.exact(margin) / people.number for margin in work}

@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from tabulary.studies import Axis, Curve, Row, curves, number
+from tabulary.studies import Curve, PanelAxis, Row, curves, number
 from tabulary_papers.rap.answering import ADAPTIVE, GRAPHICAL, MWEM, NOTHING, ONCE, ROWS, TABLES
 
 SERIES = (ONCE, ADAPTIVE, TABLES, ROWS, MWEM, GRAPHICAL, NOTHING)
 
 
-def curves_against(rows: Sequence[Row], field: str, *, x: Axis, title: str, subtitle: Sequence[str]) -> Any:
+def curves_against(
+    rows: Sequence[Row], field: str, *, x: PanelAxis, title: str, subtitle: Sequence[str]
+) -> Any:
     """Return the largest error against a field of the rows, a panel for each data and order of tables."""
     held: dict[tuple[str, str, float], list[float]] = {}
     for row in rows:
@@ -25,7 +27,7 @@ def curves_against(rows: Sequence[Row], field: str, *, x: Axis, title: str, subt
     return curves(
         sorted(points, key=lambda point: (point.panel, point.x)),
         x=x,
-        y=Axis("largest error of a share", "log", format="~g"),
+        y=PanelAxis("largest error of a share", "log", format="~g"),
         title=title,
         subtitle=subtitle,
         series=[name for name in SERIES if name in present],

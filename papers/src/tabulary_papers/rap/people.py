@@ -21,7 +21,7 @@ _MOST_LEVELS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class AdultPeople:
     """Records that may be looked at: public or made up. `name` is how the page calls them."""
 
     name: str
@@ -34,16 +34,16 @@ class People:
         return int(self.table.num_rows)
 
 
-def made_up_people(number: int, *, seed: int) -> People:
+def made_up_people(number: int, *, seed: int) -> AdultPeople:
     """Return people who do not exist, of `tabulary.datasets.people`.
 
     >>> made_up_people(100, seed=1).domain.attributes[:2]
     ('region', 'sex')
     """
-    return People(MADE_UP, people_domain(), people(number, seed=seed))
+    return AdultPeople(MADE_UP, people_domain(), people(number, seed=seed))
 
 
-def adult(path: Path) -> People:
+def adult(path: Path) -> AdultPeople:
     """Return the Adult extract from a CSV file with a line of column names.
 
     Its levels are read off the file. A release must never do that; here the records are public, and nothing
@@ -71,7 +71,7 @@ def adult(path: Path) -> People:
             # A number that hardly two people share makes no table.
             continue
         levels[name], columns[name] = found, column
-    return People(ADULT, Domain(levels), pyarrow.table(columns))
+    return AdultPeople(ADULT, Domain(levels), pyarrow.table(columns))
 
 
 def _by_number(level: str) -> tuple[float, str]:

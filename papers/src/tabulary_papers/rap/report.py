@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tabulary.studies import Axis, Figure, Row, Section, Sheets, Summary, chosen, number
+from tabulary.studies import Figure, PanelAxis, ReportSection, Row, Sheets, Summary, chosen, number
 from tabulary_papers.rap.answering import ADAPTIVE, NOTHING, ONCE, PRINTED
 from tabulary_papers.rap.charts import SERIES, curves_against, panel_of
 from tabulary_papers.rap.people import ADULT, MADE_UP
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tabulary_papers.rap.study import RapCurves
 
 
-def sections(study: "RapCurves", sheets: Sheets) -> list[Section]:
+def sections(study: "RapCurves", sheets: Sheets) -> list[ReportSection]:
     """Return the parts of the page."""
     rows = [
         row
@@ -34,7 +34,7 @@ def sections(study: "RapCurves", sheets: Sheets) -> list[Section]:
     whole = [row for row in rows if row["margins"] == most[panel_of(row)]]
     at_fixed = [row for row in rows if number(row, "epsilon") == float(study.fixed)]
     return [
-        Section("What was found", tuple(_answer(study, whole, most))),
+        ReportSection("What was found", tuple(_answer(study, whole, most))),
         _against_epsilon(study, whole, most),
         _against_tables(study, at_fixed),
         _rounds(study, sheets["errors"], most),
@@ -96,7 +96,7 @@ def _answer(study: "RapCurves", rows: Sequence[Row], most: dict[str, int]) -> li
     return words
 
 
-def _against_epsilon(study: "RapCurves", rows: Sequence[Row], most: dict[str, int]) -> Section:
+def _against_epsilon(study: "RapCurves", rows: Sequence[Row], most: dict[str, int]) -> ReportSection:
     ticks = sorted({number(row, "epsilon") for row in rows})
     summaries = []
     for field, caption in (
@@ -123,7 +123,7 @@ def _against_epsilon(study: "RapCurves", rows: Sequence[Row], most: dict[str, in
     chart = curves_against(
         rows,
         "epsilon",
-        x=Axis("ε", "log", ticks=ticks, format="~g"),
+        x=PanelAxis("ε", "log", ticks=ticks, format="~g"),
         title="Largest error of a share against ε",
         subtitle=(
             f"{_told(most)}.",
@@ -131,7 +131,7 @@ def _against_epsilon(study: "RapCurves", rows: Sequence[Row], most: dict[str, in
             f"Line: mean of {study.repetitions} repetitions. Band: smallest and largest.",
         ),
     )
-    return Section(
+    return ReportSection(
         "Error against ε",
         (
             "Figure 2 of the paper asks for 64 tables. Where the data have fewer of this order with at most "
@@ -164,11 +164,11 @@ def _told(most: dict[str, int]) -> str:
     return "; ".join(f"{panel}: {number}" for panel, number in most.items())
 
 
-def _against_tables(study: "RapCurves", rows: Sequence[Row]) -> Section:
+def _against_tables(study: "RapCurves", rows: Sequence[Row]) -> ReportSection:
     chart = curves_against(
         rows,
         "margins",
-        x=Axis(
+        x=PanelAxis(
             "number of tables", "log", ticks=sorted({number(row, "margins") for row in rows}), format="~g"
         ),
         title=f"Largest error of a share against the number of tables, ε = {study.fixed}",
@@ -190,7 +190,7 @@ def _against_tables(study: "RapCurves", rows: Sequence[Row]) -> Section:
             if all(at.values()):
                 parts.append(f"{name} from {np.mean(at[ends[0]]):.4f} to {np.mean(at[ends[-1]]):.4f}")
         words.append(f"{panel}, from {ends[0]} to {ends[-1]} tables: {', '.join(parts)}.")
-    return Section(
+    return ReportSection(
         "Error against the number of tables",
         tuple(words),
         (),
@@ -206,7 +206,7 @@ def _against_tables(study: "RapCurves", rows: Sequence[Row]) -> Section:
     )
 
 
-def _rounds(study: "RapCurves", rows: Sequence[Row], most: dict[str, int]) -> Section:
+def _rounds(study: "RapCurves", rows: Sequence[Row], most: dict[str, int]) -> ReportSection:
     """Return what rounds and queries a round do, after Table 2 of the paper."""
     panel = f"{MADE_UP}, {study.ways[0]}-way tables"
     held: dict[tuple[str, int, int], list[float]] = {}
@@ -216,7 +216,7 @@ def _rounds(study: "RapCurves", rows: Sequence[Row], most: dict[str, int]) -> Se
             held.setdefault(key, []).append(number(row, "largest_error"))
     ordered = sorted(held, key=lambda key: (key[1], key[2], key[0]))
     best = min(ordered, key=lambda key: np.mean(held[key]))
-    return Section(
+    return ReportSection(
         "Rounds and queries a round",
         (
             "Table 2 of the paper lists what was tested, T = 2, 5, 10, 25 and 50 and K = 5, 10, 25, 50 and 100; the "

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from tabulary.errors import InvalidArgument, MissingExtra
 from tabulary.studies import Task
 from tabulary_papers.paper_study import PaperStudy
-from tabulary_papers.rap.answering import Fitting, Question, answer
+from tabulary_papers.rap.answering import Fitting, RapQuestion, answer
 from tabulary_papers.rap.people import (
     ADULT,
     MADE_UP,
-    People,
+    AdultPeople,
     adult,
     chosen_margins,
     fingerprint,
@@ -132,12 +132,12 @@ class RapCurves(PaperStudy):
         return held if path is None else {**held, "adult": fingerprint(path)}
 
     @cached_property
-    def data(self) -> Mapping[str, People]:
+    def data(self) -> Mapping[str, AdultPeople]:
         """Whose tables are asked for."""
         found = {MADE_UP: made_up_people(self.people, seed=self.population)}
         return found if self.path is None else {**found, ADULT: adult(self.path)}
 
-    def material(self) -> Mapping[str, People]:
+    def material(self) -> Mapping[str, AdultPeople]:
         """Return the records, which are public or made up."""
         return self.data
 
@@ -169,13 +169,13 @@ class RapCurves(PaperStudy):
                 yield self._task(question, method, *several, (repetition,))
 
     def _grid_tasks(self) -> Iterator[Task]:
-        question = Question(MADE_UP, self.ways[0], self.margins, self.fixed, self.largest)
+        question = RapQuestion(MADE_UP, self.ways[0], self.margins, self.fixed, self.largest)
         for repetition in range(self.repetitions):
             yield self._task(question, "rap-printed", 1, 1, (repetition,))
             for rounds, per_round in self.grid:
                 yield self._task(question, "rap-adaptive", rounds, per_round, (repetition,))
 
-    def _questions(self) -> list[Question]:
+    def _questions(self) -> list[RapQuestion]:
         """Return what is asked, each once although both figures have it. Where fewer tables exist, all of them."""
         found = []
         for name, people in self.data.items():
@@ -185,11 +185,11 @@ class RapCurves(PaperStudy):
                 asked = [(self.margins, epsilon) for epsilon in self.epsilons]
                 asked += [(number, self.fixed) for number in self.numbers if number < held]
                 asked.append((self.margins, self.fixed))
-                found += [Question(name, way, number, epsilon, self.largest) for number, epsilon in asked]
+                found += [RapQuestion(name, way, number, epsilon, self.largest) for number, epsilon in asked]
         return list(dict.fromkeys(found))
 
     def _task(
-        self, question: Question, method: str, rounds: int, per_round: int, repetitions: tuple[int, ...]
+        self, question: RapQuestion, method: str, rounds: int, per_round: int, repetitions: tuple[int, ...]
     ) -> Task:
         fitting = Fitting(self.relaxed_rows, self.steps, self.steps_a_round)
         several = f", {rounds} rounds of {per_round}" if method == "rap-adaptive" else ""

@@ -5,10 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tabulary.studies import Axis, Curve, Figure, Level, Row, Section, Summary, curves, distinct, number
+from tabulary.studies import (
+    Curve,
+    Figure,
+    Level,
+    PanelAxis,
+    ReportSection,
+    Row,
+    Summary,
+    curves,
+    distinct,
+    number,
+)
 from tabulary_papers.sparse_tables.verdict import CRITERIA
 
-_EPSILON = Axis("ε", "log", ticks=(0.005, 0.02, 0.05, 0.2, 0.5, 2), format="~g", domain=(0.005, 2))
+_EPSILON = PanelAxis("ε", "log", ticks=(0.005, 0.02, 0.05, 0.2, 0.5, 2), format="~g", domain=(0.005, 2))
 
 
 _MOST_MARKERS = 30
@@ -16,7 +27,7 @@ _MOST_MARKERS = 30
 _LOOKED_AT = (0.1, 1.0)
 
 
-def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[Section]:
+def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[ReportSection]:
     """Return a section a figure: what it measures, the averages at two ε as a table, and the chart."""
     repetitions = max(int(number(row, "repetitions")) for row in averaged)
     bands = f"Mean over {repetitions} repetitions, in a band of one standard deviation to either side."
@@ -36,7 +47,7 @@ def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[Sect
             _chart(
                 averaged,
                 "sample_size",
-                axis=Axis("sample size", "log"),
+                axis=PanelAxis("sample size", "log"),
                 title="How many people the perturbed table counts",
                 subtitle=[bands, "The dashed level is the true number."],
                 levels=sizes,
@@ -50,7 +61,7 @@ def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[Sect
             _chart(
                 averaged,
                 "max_l1",
-                axis=Axis("largest L1 distance of a margin", "log"),
+                axis=PanelAxis("largest L1 distance of a margin", "log"),
                 title="How far the worst margin of the model is from the true one",
                 subtitle=[
                     bands,
@@ -68,7 +79,7 @@ def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[Sect
             _chart(
                 averaged,
                 "g2_change",
-                axis=Axis("|G² perturbed − G² original|", "log"),
+                axis=PanelAxis("|G² perturbed − G² original|", "log"),
                 title="How much the fit of the model changes",
                 subtitle=[
                     bands,
@@ -86,7 +97,7 @@ def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[Sect
             _chart(
                 averaged,
                 "mle_l1",
-                axis=Axis("L1 between fitted shares", domain=(0, 2)),
+                axis=PanelAxis("L1 between fitted shares", domain=(0, 2)),
                 title="How far the fitted model is from that of the original table",
                 subtitle=[
                     bands,
@@ -104,7 +115,7 @@ def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[Sect
             _chart(
                 averaged,
                 "infeasible",
-                axis=Axis("share of repetitions", domain=(0, 1), format="%"),
+                axis=PanelAxis("share of repetitions", domain=(0, 1), format="%"),
                 title="How often no non-negative table has the noisy margins",
                 subtitle=[
                     f"Share of {repetitions} repetitions with b > 0, by more than 1e-7 of the largest term.",
@@ -119,14 +130,14 @@ def figure_sections(averaged: Sequence[Row], tables: Sequence[Row]) -> list[Sect
             _chart(
                 averaged,
                 "b",
-                axis=Axis("optimal b, in the paper's unit", "log"),
+                axis=PanelAxis("optimal b, in the paper's unit", "log"),
                 title="By how much the nearest non-negative table misses the noisy terms",
                 subtitle=[bands, "Averages of zero are not drawn."],
             ),
         ),
     ]
     return [
-        Section(
+        ReportSection(
             title,
             (*_ABOUT[stem], *(_always(averaged) if column == "infeasible" else ())),
             (_shown(averaged, column, caption),),
@@ -258,7 +269,7 @@ def _chart(
     averaged: Sequence[Row],
     column: str,
     *,
-    axis: Axis,
+    axis: PanelAxis,
     title: str,
     subtitle: Sequence[str],
     levels: Sequence[Level] = (),

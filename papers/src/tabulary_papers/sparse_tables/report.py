@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tabulary.studies import Row, Section, Sheets, Summary, distinct, number, numbers
+from tabulary.studies import ReportSection, Row, Sheets, Summary, distinct, number, numbers
 from tabulary_papers.sparse_tables.charts import figure_sections
 from tabulary_papers.sparse_tables.printed import FAILURE, TABLES, paper_bound
 from tabulary_papers.sparse_tables.verdict import CRITERIA, averages, thresholds
@@ -13,7 +13,7 @@ STRONG = 1.0
 """Thresholds are counted in the sentences up to the largest ε of the grid that is no larger than this."""
 
 
-def sections(study: object, sheets: Sheets) -> Sequence[Section]:
+def sections(study: object, sheets: Sheets) -> Sequence[ReportSection]:
     """Return the page. Every sentence that states a number or a direction is made from the numbers."""
     order = {name: place for place, name in enumerate(TABLES)}
     tables = sorted(sheets["table-7"], key=lambda row: order[str(row["table"])])
@@ -22,7 +22,7 @@ def sections(study: object, sheets: Sheets) -> Sequence[Section]:
     reached = thresholds(averaged, tables)
     strong = max((e for e in numbers(averaged, "epsilon") if e <= STRONG), default=STRONG)
     return [
-        Section(
+        ReportSection(
             "The verdict",
             (*_moved(reached, strong), *_unfitted(averaged)),
             (_kept(reached, strong), _reached(reached)),
@@ -137,7 +137,7 @@ def _unfitted(averaged: Sequence[Row]) -> list[str]:
     ]
 
 
-def _tables_section(tables: Sequence[Row]) -> Section:
+def _tables_section(tables: Sequence[Row]) -> ReportSection:
     rows = tuple(
         (
             str(row["table"]),
@@ -173,10 +173,10 @@ def _tables_section(tables: Sequence[Row]) -> Section:
         note="L1 is Σ |p − q| between the shares of the cells, from 0 to 2: twice the total variation. Where zeros put "
         "the fit on the boundary, cells and parameters are lost; the degrees of freedom that are left come after it.",
     )
-    return Section("The tables and their models", words, (summary,))
+    return ReportSection("The tables and their models", words, (summary,))
 
 
-def _noise_section(noise: Sequence[Row], tables: Sequence[Row], trials: Sequence[Row]) -> Section:
+def _noise_section(noise: Sequence[Row], tables: Sequence[Row], trials: Sequence[Row]) -> ReportSection:
     scales = tuple(
         (
             str(row["table"]),
@@ -219,7 +219,7 @@ def _noise_section(noise: Sequence[Row], tables: Sequence[Row], trials: Sequence
         words.append(f"As published, less is promised than the label says for {', '.join(less)}.")
     if more:
         words.append(f"As published, there is more noise than the label needs for {', '.join(more)}.")
-    return Section(
+    return ReportSection(
         "Noise, bounds, and what is really promised",
         tuple(words),
         (

@@ -6,7 +6,19 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from tabulary.studies import COLOURS, INK, Axis, Curve, Row, chosen, curves, distinct, inline, number, styled
+from tabulary.studies import (
+    COLOURS,
+    INK,
+    Curve,
+    PanelAxis,
+    Row,
+    chosen,
+    curves,
+    distinct,
+    inline,
+    number,
+    styled,
+)
 from tabulary_papers.suppression.distortion import distorted, far_off
 from tabulary_papers.suppression.methods import METHODS
 from tabulary_papers.suppression.printed import FIGURE_4
@@ -85,12 +97,12 @@ def left_out_chart(rows: Sequence[Row]) -> Any:
     ticks = sorted({point.x for point in points})
     return curves(
         points,
-        x=Axis(
+        x=PanelAxis(
             "ε of semantic privacy",
             ticks=ticks if len(ticks) < len(_TICKS) else _TICKS,
             format="~g",
         ),
-        y=Axis("cells left out", format="%", domain=(0, 1)),
+        y=PanelAxis("cells left out", format="%", domain=(0, 1)),
         title="Simulatable suppression",
         subtitle=["What is released is exact.", "This ε is not that of differential privacy."],
         columns=1,
@@ -109,10 +121,10 @@ def far_off_chart(rows: Sequence[Row]) -> Any:
                 points.append(Curve(str(data), how.label, float(epsilon), share.rate, low, high))
     return curves(
         points,
-        x=Axis(
+        x=PanelAxis(
             "ε of differential privacy", scale="log", ticks=sorted({point.x for point in points}), format="~g"
         ),
-        y=Axis("cells off by more than a quarter", format="%", domain=(0, 1)),
+        y=PanelAxis("cells off by more than a quarter", format="%", domain=(0, 1)),
         title="How many cells noise puts far off",
         subtitle=["Share of the published cells that are off by more than a quarter. Bands: 95 % intervals."],
     )

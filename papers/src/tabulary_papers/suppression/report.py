@@ -7,7 +7,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from tabulary.studies import Figure, Row, Section, Sheets, Summary, chosen, distinct, number, numbers, shown
+from tabulary.studies import (
+    Figure,
+    ReportSection,
+    Row,
+    Sheets,
+    Summary,
+    chosen,
+    distinct,
+    number,
+    numbers,
+    shown,
+)
 from tabulary_papers.suppression import charts
 from tabulary_papers.suppression.distortion import distorted, far_off
 from tabulary_papers.suppression.methods import METHODS
@@ -17,11 +28,11 @@ from tabulary_papers.suppression.study import EPSILON, GENES, SuppressionStudy
 _EPSILON = float(EPSILON)
 
 
-def sections(study: SuppressionStudy, sheets: Sheets) -> Sequence[Section]:
+def sections(study: SuppressionStudy, sheets: Sheets) -> Sequence[ReportSection]:
     """Return the sections of the page."""
     large = next(str(data) for (data,) in distinct(sheets["noise"], "data") if data != GENES)
     return [
-        Section("In short", tuple(_answer(sheets, large, study))),
+        ReportSection("In short", tuple(_answer(sheets, large, study))),
         _attack(sheets["attack"]),
         _figure_3(sheets),
         _figure_4(sheets),
@@ -55,7 +66,7 @@ def _answer(sheets: Sheets, large: str, study: SuppressionStudy) -> Iterable[str
     )
 
 
-def _attack(rows: Sequence[Row]) -> Section:
+def _attack(rows: Sequence[Row]) -> ReportSection:
     first = rows[0]
     places = [f"{place}" for place in range(1, 10) if f"set_{place}" in first]
     heads = [f"if {first[f'set_{place}']} are sensitive" for place in places]
@@ -82,7 +93,7 @@ def _attack(rows: Sequence[Row]) -> Section:
         for place in places
         if row[f"least_{place}"] == row["people"]
     ]
-    return Section(
+    return ReportSection(
         "Figure 1: why cells are not left out as usual",
         (
             "Every cell of this table is left out by the usual rule: counts up to 5 are sensitive, and as "
@@ -104,7 +115,7 @@ def _attack(rows: Sequence[Row]) -> Section:
     )
 
 
-def _figure_3(sheets: Sheets) -> Section:
+def _figure_3(sheets: Sheets) -> ReportSection:
     decisions = chosen(sheets["decisions"], data=GENES, epsilon=_EPSILON)
     [row] = chosen(sheets["suppressed"], data=GENES, epsilon=_EPSILON)
     lines = tuple(
@@ -118,7 +129,7 @@ def _figure_3(sheets: Sheets) -> Section:
         for decision in decisions
     )
     refused = sum(not decision["released"] for decision in decisions)
-    return Section(
+    return ReportSection(
         "Figure 3: the table by suppression",
         (
             f"The paper's table of nine cells, ε = 0.5, δ = 0.2: {row['left_out']} cells are left out; the "
@@ -134,7 +145,7 @@ def _figure_3(sheets: Sheets) -> Section:
     )
 
 
-def _figure_4(sheets: Sheets) -> Section:
+def _figure_4(sheets: Sheets) -> ReportSection:
     rows = chosen(sheets["first-tables"], data=GENES)
     [decided] = chosen(sheets["suppressed"], data=GENES, epsilon=_EPSILON)
     truth = np.array([number(row, "true") for row in chosen(rows, way="fourier")])
@@ -152,7 +163,7 @@ def _figure_4(sheets: Sheets) -> Section:
             f"{distorted(own, way=way).rate * 9:.1f} of 9 cells on average, and a root mean square error of "
             f"{typical:.1f}."
         )
-    return Section(
+    return ReportSection(
         "Figure 4: the same table with noise",
         tuple(words),
         (_ways(own, "Hair and eyes, ε = 0.5"),),
@@ -169,7 +180,7 @@ def _figure_4(sheets: Sheets) -> Section:
     )
 
 
-def _figure_5(sheets: Sheets, large: str, study: SuppressionStudy) -> Section:
+def _figure_5(sheets: Sheets, large: str, study: SuppressionStudy) -> ReportSection:
     own = chosen(sheets["noise"], data=large, epsilon=_EPSILON)
     [row] = chosen(sheets["suppressed"], data=large, epsilon=_EPSILON)
     printed = f"The paper's table has {SIDE} × {SIDE} cells, so its numbers are not compared with these."
@@ -178,7 +189,7 @@ def _figure_5(sheets: Sheets, large: str, study: SuppressionStudy) -> Section:
             f"The paper prints {LEFT_OUT} of {SIDE**2}, and of its perturbed cells {FAR_OFF:.0%} off by more "
             "than a quarter."
         )
-    return Section(
+    return ReportSection(
         "Figure 5: a larger table",
         (
             f"{large.capitalize()} cells of 80 to 200 people, chances of 0.3 to 0.5. Suppression at ε = 0.5, "
@@ -212,7 +223,7 @@ def _ways(rows: Sequence[Row], caption: str) -> Summary:
     )
 
 
-def _curves(sheets: Sheets, study: SuppressionStudy) -> Section:
+def _curves(sheets: Sheets, study: SuppressionStudy) -> ReportSection:
     lines = []
     for epsilon in study.suppressor_epsilons:
         own = chosen(sheets["suppressed"], epsilon=float(epsilon))
@@ -223,7 +234,7 @@ def _curves(sheets: Sheets, study: SuppressionStudy) -> Section:
     tables = [chosen(sheets["suppressed"], data=data) for (data,) in distinct(sheets["suppressed"], "data")]
     # The large table is decided at one ε only.
     courses = " ".join(_course(rows) for rows in tables if len(rows) > 1)
-    return Section(
+    return ReportSection(
         "Over ε, each for itself",
         (
             f"The larger ε, the more a released count may tell. {courses} Where not even the sums are safe "

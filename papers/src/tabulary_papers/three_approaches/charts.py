@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tabulary.studies import Axis, Curve, Row, curves, number
+from tabulary.studies import Curve, PanelAxis, Row, curves, number
 from tabulary_papers.three_approaches.expected import APPROACHES
 from tabulary_papers.three_approaches.measured import PROGRAM
 
@@ -36,7 +36,7 @@ def expected_chart(rows: Sequence[Row], field: str, *, title: str, axis: str) ->
     return curves(
         points,
         x=_attributes(shown),
-        y=Axis(axis, "log"),
+        y=PanelAxis(axis, "log"),
         title=title,
         subtitle=(
             "All tables of the order named above a panel are wanted; neighbours add or remove one record.",
@@ -61,7 +61,7 @@ def measured_chart(rows: Sequence[Row], *, people: int, repetitions: int) -> Any
     return curves(
         points,
         x=_attributes(rows),
-        y=Axis("L1 error of a table, people", "log"),
+        y=PanelAxis("L1 error of a table, people", "log"),
         title="What the tables were off by on made-up people",
         subtitle=(
             f"{people:,} people, {repetitions:,} repetitions with people and noise of their own.",
@@ -85,14 +85,14 @@ def corollary_chart(rows: Sequence[Row]) -> Any:
     ]
     return curves(
         points,
-        x=Axis(
+        x=PanelAxis(
             "failure that Corollary 1 claims, exp(−t)",
             "log",
             ticks=(0.001, 0.01, 0.1, 1),
             format="~g",
             domain=(0.001, 1),
         ),
-        y=Axis("true probability", "log", ticks=_DECADES, format="~g", domain=(_FLOOR, 1.5)),
+        y=PanelAxis("true probability", "log", ticks=_DECADES, format="~g", domain=(_FLOOR, 1.5)),
         title="How often the shift of Corollary 1 is below the norm of the noise",
         subtitle=(
             "d Laplace draws; their L1 norm has a Gamma law. Above the claim the corollary is false,",
@@ -127,14 +127,14 @@ def shift_chart(rows: Sequence[Row]) -> Any:
     draws = int(number(rows[0], "draws"))
     return curves(
         points,
-        x=Axis(
+        x=PanelAxis(
             "probability of a negative cell",
             "log",
             ticks=(0.001, 0.01, 0.1, 1),
             format="~g",
             domain=(0.001, 1),
         ),
-        y=Axis("people added to every cell", "log"),
+        y=PanelAxis("people added to every cell", "log"),
         title="What non-negative tables without a program cost",
         subtitle=(
             f"All tables of {rows[0]['attributes']} yes-or-no attributes; bias of a cell of a wanted table.",
@@ -169,7 +169,7 @@ def bounds_chart(bounds: Sequence[Row], measured: Sequence[Row], *, failure: flo
     return curves(
         points,
         x=_attributes(bounds),
-        y=Axis("L1 error of a table, people", "log"),
+        y=PanelAxis("L1 error of a table, people", "log"),
         title="Bounds on the error, and errors",
         subtitle=(
             f"Bounds hold with probability {1 - failure:.0%}. Measured: the {1 - failure:.0%} quantile over "
@@ -198,7 +198,9 @@ def _in_panels(rows: Sequence[Row]) -> list[Row]:
     )
 
 
-def _attributes(rows: Sequence[Row]) -> Axis:
+def _attributes(rows: Sequence[Row]) -> PanelAxis:
     sizes = sorted({int(number(row, "attributes")) for row in rows})
     step = math.ceil((sizes[-1] - sizes[0]) / 7) or 1
-    return Axis("number of yes-or-no attributes k", ticks=range(sizes[0], sizes[-1] + 1, step), format="d")
+    return PanelAxis(
+        "number of yes-or-no attributes k", ticks=range(sizes[0], sizes[-1] + 1, step), format="d"
+    )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tabulary.studies import Figure, Row, Section, Sheets, Summary, number
+from tabulary.studies import Figure, ReportSection, Row, Sheets, Summary, number
 from tabulary_papers.three_approaches.charts import bounds_chart, corollary_chart, shift_chart
 from tabulary_papers.three_approaches.measured import PROGRAM
 
@@ -46,7 +46,7 @@ def shift_words(study: "ThreeApproaches", rows: Sequence[Row]) -> str:
     )
 
 
-def raised_section(study: "ThreeApproaches", sheets: Sheets) -> Section:
+def raised_section(study: "ThreeApproaches", sheets: Sheets) -> ReportSection:
     """Return the part on non-negative tables without a program."""
     rows = sheets["shifts"]
     table = [
@@ -60,7 +60,7 @@ def raised_section(study: "ThreeApproaches", sheets: Sheets) -> Section:
         for row in rows
         if row["failure"] == study.failure
     ]
-    return Section(
+    return ReportSection(
         "Non-negative without a program",
         (
             "Adding a constant to the total raises all cells alike. Theorem 6 says that the L1 norm of the "
@@ -105,7 +105,7 @@ def raised_section(study: "ThreeApproaches", sheets: Sheets) -> Section:
     )
 
 
-def bounds_section(study: "ThreeApproaches", sheets: Sheets) -> Section:
+def bounds_section(study: "ThreeApproaches", sheets: Sheets) -> ReportSection:
     """Return the part on the bounds of the paper beside what was measured."""
     pure = str(study.privacies[0])
     measured = [row for row in sheets["measured"] if row["privacy"] == pure]
@@ -144,7 +144,7 @@ def bounds_section(study: "ThreeApproaches", sheets: Sheets) -> Section:
             f"bound from the exact quantile in {above['quantile']:.1%} of {len(largest)} repetitions, where "
             f"{study.failure:.0%} would be allowed."
         )
-    return Section(
+    return ReportSection(
         "Bounds and errors",
         (
             "Theorem 5 bounds the L1 error of every table that comes out of the linear program. The bound from "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tabulary.core import MAX_CELLS
-from tabulary.studies import Figure, Row, Section, Sheets, Summary, chosen, number
+from tabulary.studies import Figure, ReportSection, Row, Sheets, Summary, chosen, number
 from tabulary_papers.three_approaches.charts import LABELS, expected_chart, grouped, measured_chart, panel_of
 from tabulary_papers.three_approaches.expected import APPROACHES, TOLERANCE
 from tabulary_papers.three_approaches.guarantees import (
@@ -33,10 +33,10 @@ _EQUAL = 1e-9
 Errors = dict[tuple[int, str, str], dict[int, float]]
 
 
-def sections(study: "ThreeApproaches", sheets: Sheets) -> list[Section]:
+def sections(study: "ThreeApproaches", sheets: Sheets) -> list[ReportSection]:
     """Return the parts of the page."""
     return [
-        Section(
+        ReportSection(
             "What was found",
             tuple(_answer(study, sheets)),
             (_crossings(standard_errors(sheets["expected"])),),
@@ -126,7 +126,7 @@ def _crossings(errors: Errors) -> Summary:
     short = {"cells": "cells", "margins": "margins", "fourier": "Fourier", "residual": "planner"}
     pairs = (("fourier", "cells"), ("fourier", "margins"), ("residual", "cells"), ("residual", "fourier"))
     return Summary(
-        "Where one approach stays nearer than another in expectation",
+        "Where one approach is expected to be nearer than another",
         ("tables, promise", *(f"{short[one]} below {short[other]}" for one, other in pairs)),
         tuple(
             (f"{way}-way, {privacy}", *(_from(_overtaken(errors, way, privacy, *pair)) for pair in pairs))
@@ -140,7 +140,7 @@ def _panels(errors: Errors) -> list[tuple[int, str]]:
     return list(dict.fromkeys((way, privacy) for way, privacy, _ in sorted(errors)))
 
 
-def _expected(rows: Sequence[Row]) -> Section:
+def _expected(rows: Sequence[Row]) -> ReportSection:
     errors = standard_errors(rows)
     sizes = sorted({int(number(row, "attributes")) for row in rows})
     shown = [size for size in sizes if size in (4, 8, 12, 16, 20, sizes[-1])]
@@ -162,7 +162,7 @@ def _expected(rows: Sequence[Row]) -> Section:
         f"Plans refuse a table of more than {MAX_CELLS:,} cells, so noise on cells stops at k = {last}; "
         f"here the largest k is {sizes[-1]}."
     )
-    return Section(
+    return ReportSection(
         "Expected error over the number of attributes",
         tuple(words),
         (
@@ -217,7 +217,7 @@ def _growth(rows: Sequence[Row], field: str) -> str:
     return f"From the first to the last k of a panel the error became so many times as large: {', '.join(parts)}."
 
 
-def _statements(sheets: Sheets) -> Section:
+def _statements(sheets: Sheets) -> ReportSection:
     rows = []
     for row in sheets["statements"]:
         at = f", k = {row['attributes']}" if row["attributes"] is not None else ""
@@ -238,7 +238,7 @@ def _statements(sheets: Sheets) -> Section:
                     f"{large[0]} to {large[-1]}",
                 )
             )
-    return Section(
+    return ReportSection(
         "What the paper prints",
         (
             "Theorem 1 of the paper has noise of variance 2σ², σ = 1/ε for a histogram, so the variance of "
@@ -267,7 +267,7 @@ def _times(sheets: Sheets, noise: str) -> str:
     return f"{' or '.join(found)} times"
 
 
-def _measured(study: "ThreeApproaches", sheets: Sheets) -> Section:
+def _measured(study: "ThreeApproaches", sheets: Sheets) -> ReportSection:
     rows = sheets["measured"]
     size = max(study.tried)
     table = []
@@ -292,7 +292,7 @@ def _measured(study: "ThreeApproaches", sheets: Sheets) -> Section:
                             f"{_mean(mine, 'negative_share'):.1%}",
                         )
                     )
-    return Section(
+    return ReportSection(
         "Measured on made-up people",
         (
             f"{study.people:,} people of three kinds answer k yes-or-no questions; each of "

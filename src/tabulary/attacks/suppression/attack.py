@@ -11,7 +11,7 @@ from tabulary.attacks.suppression.findings import AttackFindings
 from tabulary.attacks.suppression.intervals import intervals
 from tabulary.attacks.suppression.posteriors import Beliefs, beliefs, prior_knowledge
 from tabulary.attacks.suppression.primary_sets import CountThreshold, PrimarySets, primary_sets
-from tabulary.attacks.suppression.published_tables import Parts, PublishedTables
+from tabulary.attacks.suppression.published_tables import AttackedTables, Parts
 from tabulary.core.progress import Progress
 from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.errors import InvalidTable
@@ -60,7 +60,7 @@ def attack(
     If the sensitive cells are {2, 4, 6}, all 100 of not blue, brown have it.
     No suppressed number follows exactly from this table. That is no proof of privacy.
     """
-    published = PublishedTables.of(tables, parts)
+    published = AttackedTables.of(tables, parts)
     rules, priors = _of_each(rule, len(tables), "rules"), _priors(tables, probability)
     found = AttackFindings(tables, intervals(published, progress=progress))
     sets: dict[int, PrimarySets] = {}

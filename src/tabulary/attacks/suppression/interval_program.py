@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 
 from tabulary.attacks.suppression.linear_system import LinearSystem, Proof
-from tabulary.attacks.suppression.published_tables import PublishedTables
+from tabulary.attacks.suppression.published_tables import AttackedTables
 from tabulary.core.arrays import Floats
 from tabulary.errors import InvalidTable, NotCertified
 from tabulary.linear_solver import simplex_solver
@@ -26,7 +26,7 @@ class IntervalProgram:
     solver ends with neither an optimum nor a proof that there is none.
     """
 
-    def __init__(self, published: PublishedTables) -> None:
+    def __init__(self, published: AttackedTables) -> None:
         self.whole = published.tables[0].whole
         self.system = LinearSystem.of(published)
         # Amounts are divided by the largest, for the solver's tolerance is absolute.

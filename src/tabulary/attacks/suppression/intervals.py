@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tabulary.attacks.suppression.linear_system import Proof
-from tabulary.attacks.suppression.published_tables import PublishedTables, TablePlace
+from tabulary.attacks.suppression.published_tables import AttackedTables, TablePlace
 from tabulary.core.progress import Progress
 
 # Ends of amounts this near to each other, relative to the largest published number, are one value.
@@ -47,7 +47,7 @@ class SuppressedInterval:
 
 
 def intervals(
-    published: PublishedTables, *, progress: Progress | None = None
+    published: AttackedTables, *, progress: Progress | None = None
 ) -> tuple[SuppressedInterval, ...]:
     r"""Return the interval of every suppressed cell and sum, table by table.
 
@@ -64,7 +64,7 @@ def intervals(
     >>> from tabulary.core.suppressed_table import SuppressedTable
     >>> domain = Domain({"eye": ["blue", "other"], "hair": ["fair", "brown", "black"]})
     >>> sums = {("eye",): np.array([110, 105]), ("hair",): np.array([55, 105, 55])}
-    >>> found = intervals(PublishedTables.of([SuppressedTable(domain, np.full((2, 3), np.nan), sums)]))
+    >>> found = intervals(AttackedTables.of([SuppressedTable(domain, np.full((2, 3), np.nan), sums)]))
     >>> [interval.whole for interval in found]
     [(0, 55), (0, 105), (0, 55), (0, 55), (0, 105), (0, 55)]
     """
@@ -74,12 +74,12 @@ def intervals(
     alone = [
         interval.tightest
         for table in published.tables
-        for interval in _intervals(PublishedTables.of([table]), progress)
+        for interval in _intervals(AttackedTables.of([table]), progress)
     ]
     return tuple(replace(found, alone=ends) for found, ends in zip(together, alone, strict=True))
 
 
-def _intervals(published: PublishedTables, progress: Progress | None) -> tuple[SuppressedInterval, ...]:
+def _intervals(published: AttackedTables, progress: Progress | None) -> tuple[SuppressedInterval, ...]:
     # Loads a solver, which reading a table or a finding does not need.
     from tabulary.attacks.suppression.interval_program import IntervalProgram
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from tabulary.attacks.suppression.published_tables import AtomSums, PublishedTables, TablePlace
+from tabulary.attacks.suppression.published_tables import AtomSums, AttackedTables, TablePlace
 from tabulary.core.arrays import Floats
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.errors import InvalidTable
@@ -96,7 +96,7 @@ class LinearSystem:
     """Whether every row is a set of atoms: no second layer, no differences."""
 
     @classmethod
-    def of(cls, published: PublishedTables) -> "LinearSystem":
+    def of(cls, published: AttackedTables) -> "LinearSystem":
         """Return the system of published tables; raises `InvalidTable` where they contradict about the people."""
         known, atoms = published.known, published.atoms
         single = known.sizes == 1
@@ -256,7 +256,7 @@ def _atoms(rows: AtomSums) -> Iterator[tuple[int, TablePlace, float]]:
     return zip(rows.matrix.indices.tolist(), rows.places, rows.values.tolist(), strict=True)
 
 
-def _people_of_atoms(published: PublishedTables) -> tuple[Floats, dict[int, TablePlace]]:
+def _people_of_atoms(published: AttackedTables) -> tuple[Floats, dict[int, TablePlace]]:
     """Return the number of people in each atom, NaN if it is not known, and the cell that states it."""
     in_atoms = np.full(published.atoms, np.nan)
     places: dict[int, TablePlace] = {}
@@ -268,7 +268,7 @@ def _people_of_atoms(published: PublishedTables) -> tuple[Floats, dict[int, Tabl
     return in_atoms, places
 
 
-def _people_in_sums(published: PublishedTables, in_atoms: Floats) -> bool:
+def _people_in_sums(published: AttackedTables, in_atoms: Floats) -> bool:
     """Return whether sums say more of the people than single atoms do; those that must agree with atoms are checked."""
     missing = np.isnan(in_atoms)
     told = np.where(missing, 0.0, in_atoms)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.attacks.suppression.empty_cells import Edge, Edges, exposed, protected_by
-from tabulary.attacks.suppression.published_tables import PublishedTables
+from tabulary.attacks.suppression.published_tables import AttackedTables
 from tabulary.core.progress import Progress
 from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.errors import InvalidArgument, InvalidTable, TooManyCells
@@ -145,7 +145,7 @@ class PrimarySets:
 
 
 def primary_sets(
-    published: PublishedTables,
+    published: AttackedTables,
     table: int = 0,
     *,
     rule: CountThreshold,
@@ -179,7 +179,7 @@ def primary_sets(
     >>> domain = Domain({"eye": ["blue", "not blue"], "hair": ["blonde", "brown", "black"]})
     >>> sums = {("eye",): np.array([110, 105]), ("hair",): np.array([55, 105, 55])}
     >>> hidden = SuppressedTable(domain, np.full((2, 3), np.nan), sums)
-    >>> found = primary_sets(PublishedTables.of([hidden]), rule=Threshold(5))
+    >>> found = primary_sets(AttackedTables.of([hidden]), rule=Threshold(5))
     >>> [possible.numbers for possible in found.sets]
     [(1, 3, 5), (2, 4, 6)]
     """
@@ -211,7 +211,7 @@ class _Search:
 
     def __init__(
         self,
-        published: PublishedTables,
+        published: AttackedTables,
         table: int,
         rule: CountThreshold,
         minimal: bool,

@@ -65,7 +65,7 @@ class AtomSums:
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedTables:
+class AttackedTables:
     r"""What several tables say of the same people, as sums of atoms.
 
     Attributes of one name are one attribute. Where tables cut it differently, `parts` says which finer levels a level
@@ -80,7 +80,7 @@ class PublishedTables:
     >>> from tabulary.core.domain import Domain
     >>> old = SuppressedTable(Domain({"age": ["0-17", "18+"]}), [31, np.nan], {(): np.array(80)})
     >>> new = SuppressedTable(Domain({"age": ["0-14", "15+"]}), [30, np.nan])
-    >>> both = PublishedTables.of((old, new), {"age": {"0-17": ["0-14", "15-17"], "15+": ["15-17", "18+"]}})
+    >>> both = AttackedTables.of((old, new), {"age": {"0-17": ["0-14", "15-17"], "15+": ["15-17", "18+"]}})
     >>> both.atoms, both.known.matrix.toarray().astype(int).tolist(), both.known.values.tolist()
     (3, [[1, 1, 0], [1, 1, 1], [1, 0, 0]], [31.0, 80.0, 30.0])
     """
@@ -97,7 +97,7 @@ class PublishedTables:
     """Differences of sums of atoms that are zero: what two bags say of their common attributes."""
 
     @classmethod
-    def of(cls, tables: Sequence[SuppressedTable], parts: Parts | None = None) -> "PublishedTables":
+    def of(cls, tables: Sequence[SuppressedTable], parts: Parts | None = None) -> "AttackedTables":
         """Return the system of some tables."""
         if not tables:
             raise InvalidTable("no table was given. Give at least one to attack.")

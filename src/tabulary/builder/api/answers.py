@@ -16,7 +16,7 @@ from tabulary.release import SigningKey
 from tabulary.release.exchange import Provenance, signature_headers, table_document
 from tabulary.release.formats import file_stems, plan_facts
 from tabulary.release.publication import Publication
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 from tabulary.workflows.answering.questions import Question
 
 
@@ -64,7 +64,7 @@ class AnsweredTable:
 
     dataset: Dataset
     question: Question
-    answer: Answer
+    answer: TableAnswer
 
     @property
     def stem(self) -> str:
@@ -105,7 +105,7 @@ class AnsweredTable:
         return replace(told, title=f"{told.heading} ({'; '.join(filters)})") if filters else told
 
 
-def answer_to(dataset: Dataset, question: Question, payer: str | None) -> Answer:
+def answer_to(dataset: Dataset, question: Question, payer: str | None) -> TableAnswer:
     """Return the answer to a question, cut to it. May count, may debit, may take seconds."""
     answers = dataset.answers
     answer = answers.answer(question.margin(answers.domain), asker=payer, linear=question.linear)

@@ -29,10 +29,10 @@ def _problem(description: str, *headers: str) -> dict[str, Any]:
 
 
 ALWAYS: Responses = {
-    400: _problem("The service is not called by the name that the header Host gives."),
+    400: _problem("The header Host names another service than this one."),
     422: _problem("A parameter is not known, or is not what it should be."),
     429: _problem("Too many requests, too much at a time, or too many wrong tokens.", "Retry-After"),
-    500: _problem("An unexpected error, of which nothing is told."),
+    500: _problem("An unexpected error. Its cause is not shown."),
     503: _problem(
         "The ledger or the state does not answer, or too much is under way to be done in time.", "Retry-After"
     ),
@@ -44,7 +44,10 @@ NOT_MODIFIED: Responses = {
 REFUSED: Responses = {403: _problem("The public rules of the dataset do not allow the table.")}
 PAID: Responses = {
     **UNKNOWN,
-    401: _problem("Questions to this dataset cost, and nobody is named who pays.", "WWW-Authenticate"),
+    401: _problem(
+        "Questions to this dataset cost privacy budget, and the request names no account that pays.",
+        "WWW-Authenticate",
+    ),
     403: _problem("The public rules do not allow the table, or the budget cannot pay for it."),
 }
 BAD_BODY: Responses = {
@@ -52,7 +55,7 @@ BAD_BODY: Responses = {
     413: _problem("The body is too large."),
     415: _problem("The body is not JSON."),
 }
-NOT_ACCEPTABLE: Responses = {406: _problem("No format that Accept names.")}
+NOT_ACCEPTABLE: Responses = {406: _problem("None of the formats in the header Accept is available.")}
 
 BEARER = "token"
 """What the security scheme is called."""

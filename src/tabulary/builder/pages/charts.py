@@ -230,14 +230,14 @@ def _extremes(view: BuiltTable, cells: Sequence[Sequence[Cell]]) -> str:
     largest, smallest = max(found, key=lambda each: each[0]), min(found, key=lambda each: each[0])
     doubtful = sum(cell.doubt for _, _, cell in found)
     said = f"Largest: {largest[1]}, {largest[2].words}. Smallest: {smallest[1]}, {smallest[2].words}."
-    return f"{said} Hatched, for noise dominates: {doubtful:,} of {len(found):,}." if doubtful else said
+    return f"{said} Hatched, because noise dominates: {doubtful:,} of {len(found):,}." if doubtful else said
 
 
 def _cut(view: BuiltTable, rows: int, columns: int) -> str:
     """Return what is not drawn; nothing if all is."""
     wholes = ((rows, len(view.row_labels), "rows"), (columns, len(view.column_labels), "columns"))
     said = [f"the first {drawn:,} of {whole:,} {words}" for drawn, whole, words in wholes if drawn < whole]
-    return f"Drawn are {' and '.join(said)}; the table holds all." if said else ""
+    return f"The picture shows {' and '.join(said)}. The table has all of them." if said else ""
 
 
 def _picture(

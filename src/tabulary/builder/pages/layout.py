@@ -15,7 +15,7 @@ from tabulary.builder.service import Variable
 from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain, Margin
 from tabulary.release.page_table import Header, PageRow, PageTable
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 
 DOUBT = "~"
 """The mark of a number that noise dominates: its 95 % interval reaches zero."""
@@ -64,7 +64,7 @@ class Cell(NamedTuple):
         if self.text == NO_NUMBER:
             return "no number is given"
         if self.text == IMPOSSIBLE:
-            return "none, for this cannot be"
+            return "zero, because this combination cannot occur"
         told = f"{self.text}, give or take {self.half}" if self.half else self.text
         return f"{told}: noise dominates" if self.doubt else told
 
@@ -85,7 +85,7 @@ class BuiltTable(PageTable[Cell]):
     >>> table = ReleasedTable(Table(domain, [[120, 44], [98, -2]]), errors)
     >>> sex, age = Variable("Sex", levels={"F": "Women", "M": "Men"}), Variable("Age")
     >>> chosen = Choices(rows=("sex",), columns=("age",))
-    >>> view = BuiltTable.of(Answer(table, None, None), chosen, {"sex": sex, "age": age})
+    >>> view = BuiltTable.of(TableAnswer(table, None, None), chosen, {"sex": sex, "age": age})
     >>> print(view.caption)
     Count by Sex (rows) and Age (columns)
     >>> for row in view.body:
@@ -106,7 +106,7 @@ class BuiltTable(PageTable[Cell]):
     @classmethod
     def of(
         cls,
-        answer: Answer,
+        answer: TableAnswer,
         choices: Choices,
         variables: Mapping[str, Variable],
         *,
@@ -319,12 +319,12 @@ def _joined(row: str | None, column: str | None) -> str | None:
     return f"{row}&{column}" if row and column else row or column
 
 
-def _notes(shown: Grid, choices: Choices, answer: Answer, unit: _Unit) -> Iterator[str]:
+def _notes(shown: Grid, choices: Choices, answer: TableAnswer, unit: _Unit) -> Iterator[str]:
     """Yield what a reader should know of the numbers, what matters most first."""
     counted, keyed = choices.show is Show.counts, isinstance(answer.table, CellKeyTable)
     summed = not counted or (choices.totals and bool(choices.by))
     if keyed:
-        yield "How far a number may be off is not told: the perturbation depends on what it perturbs."
+        yield "The error of a number is not given: it depends on the count itself."
     else:
         yield f"±: 19 times out of 20 the true {'count' if counted else 'share'} is no farther away than this."
     if shown.doubt.any():
@@ -332,20 +332,20 @@ def _notes(shown: Grid, choices: Choices, answer: Answer, unit: _Unit) -> Iterat
     if not (counted and keyed):
         yield unit.note()
     if answer.reconstructed:
-        yield "The tables were made non-negative, so that errors are simulated and small counts tend to be too high."
+        yield "The tables were made non-negative. Their errors are simulated, and small counts tend to be too high."
     if summed and shown.bounded:
         yield "The error of a sum of some levels is at most what is told here: the sum of their errors."
     if summed and keyed:
-        yield "Totals are perturbed by themselves, so that a sum of what is shown may be another number."
+        yield "Each total is perturbed separately, so the numbers shown may not add up to it."
     if summed and choices.keep:
-        yield "Totals and shares are of the levels that are shown."
+        yield "Totals and shares cover only the levels that are shown."
     if not counted and not keyed:
         known = "know that part and whole share noise" if shown.alike else "assume the worst of shared errors"
         yield f"Intervals of shares, by Fieller, {known}; ± is the longer of their sides."
     if not counted and not _other_side(choices):
-        yield "There is nothing on the other side of the table, so every number is all of itself."
+        yield "There is no variable on the other side of the table, so every share is 100 %."
     if np.any(np.isnan(shown.values) & (shown.parts > 0)):
-        yield f"{NO_NUMBER}: {'withheld' if keyed else 'no share can be told, for the whole may be nobody'}."
+        yield f"{NO_NUMBER}: {'withheld' if keyed else 'no share is given, because the total may be zero'}."
     if np.any(shown.parts == 0):
         yield f"{IMPOSSIBLE}: an impossible combination, exactly zero."
 

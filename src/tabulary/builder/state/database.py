@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tabulary.errors import ServiceError
 from tabulary.sql import (
-    Trouble,
+    DatabaseTrouble,
     Where,
     address_of,
     open_sqlite,
@@ -105,26 +105,28 @@ class _Engine:
         except DBAPIError as error:
             # A broken connection has no code of its own.
             gone = error.connection_invalidated
-            raise self._meant(Trouble.UNREACHABLE if gone else trouble_of(error.orig), error.orig) from None
+            raise self._meant(
+                DatabaseTrouble.UNREACHABLE if gone else trouble_of(error.orig), error.orig
+            ) from None
         except sqlite3.Error as error:
             raise self._meant(trouble_of(error), error) from None
         except SQLAlchemyError as error:
-            raise self._meant(Trouble.OTHER, error) from None
+            raise self._meant(DatabaseTrouble.OTHER, error) from None
 
-    def _meant(self, trouble: Trouble, error: BaseException | None) -> ServiceError:
+    def _meant(self, trouble: DatabaseTrouble, error: BaseException | None) -> ServiceError:
         # The words of a server may name users and addresses; its code says enough.
         match trouble:
-            case Trouble.BUSY:
+            case DatabaseTrouble.BUSY:
                 return ServiceError(f"another process kept {self.name} locked for too long. Try again.")
-            case Trouble.FULL:
+            case DatabaseTrouble.FULL:
                 return ServiceError(f"the disk of {self.name} is full. Nothing was written. Free some space.")
-            case Trouble.NO_ACCESS:
+            case DatabaseTrouble.NO_ACCESS:
                 return ServiceError(
                     f"{self.name} is not there, or cannot be opened or written to. {self.access}"
                 )
-            case Trouble.DAMAGED:
+            case DatabaseTrouble.DAMAGED:
                 return ServiceError(f"{self.name} is not a sound database. Restore it from a copy.")
-            case Trouble.UNREACHABLE:
+            case DatabaseTrouble.UNREACHABLE:
                 return ServiceError(
                     f"{self.name} cannot be reached. Check that the server runs, and that the address, the user and "
                     "the password are right; then try again."

@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """One relation to read: its SQL, the names of its columns in order, and its name in an error."""
 
     relation: str
@@ -53,7 +53,7 @@ class DuckDBReader:
     In memory, without network, extensions or temporary files; it can open only the named files.
     """
 
-    def __init__(self, parts: Sequence[Callable[[], Part]], allowed: Sequence[Path] = ()) -> None:
+    def __init__(self, parts: Sequence[Callable[[], SourcePart]], allowed: Sequence[Path] = ()) -> None:
         self.parts = parts
         self.allowed = allowed
 
@@ -61,7 +61,7 @@ class DuckDBReader:
     def of_files(cls, kind: str, paths: Sequence[Path], *, delimiter: str = ",") -> "DuckDBReader":
         """Return the reader of these files."""
 
-        def part(path: Path) -> Callable[[], Part]:
+        def part(path: Path) -> Callable[[], SourcePart]:
             return lambda: _csv(path, delimiter) if kind == files.CSV else _parquet(path)
 
         return cls([part(path) for path in paths], paths)
@@ -78,7 +78,7 @@ class DuckDBReader:
                 "Arrow data must be a Table, a RecordBatch or a RecordBatchReader, not a "
                 f"{type(data).__name__}."
             )
-        return cls([lambda: Part("source", tuple(data.schema.names), called, data)])
+        return cls([lambda: SourcePart("source", tuple(data.schema.names), called, data)])
 
     def batches(self, recodings: Sequence[Recoding], weights: str | None = None) -> Iterator[Batch]:
         """Yield the records as level codes; see `Reader.batches`."""
@@ -128,7 +128,7 @@ def check_columns(
 
 
 def _read(
-    connection: Any, part: Part, recodings: Sequence[Recoding], weights: str | None, number: int
+    connection: Any, part: SourcePart, recodings: Sequence[Recoding], weights: str | None, number: int
 ) -> Iterator[Batch]:
     wanted = [recoding.column for recoding in recodings] + ([] if weights is None else [weights])
     check_columns(part.names, wanted, part.called)
@@ -157,7 +157,9 @@ def _read(
         yield tuple(_codes(batch.column(i), way) for i, way in enumerate(ways))
 
 
-def _columns(connection: Any, part: Part, texts: Sequence[str], amounts: Sequence[str]) -> "pyarrow.Table":
+def _columns(
+    connection: Any, part: SourcePart, texts: Sequence[str], amounts: Sequence[str]
+) -> "pyarrow.Table":
     wanted = [*texts, *amounts]
     check_columns(part.names, wanted, part.called, remedy="")
     relation = f"{part.relation} AS source({', '.join(f'c{i}' for i in range(len(part.names)))})"
@@ -190,7 +192,7 @@ def _weights(name: str, column: str, kind: str, called: str) -> Recoded:
     return way
 
 
-def _types(connection: Any, part: Part, relation: str, columns: Sequence[str]) -> list[str]:
+def _types(connection: Any, part: SourcePart, relation: str, columns: Sequence[str]) -> list[str]:
     if part.data is not None:
         connection.register("source", part.data)
     return [str(kind) for kind in connection.sql(f"SELECT {', '.join(columns)} FROM {relation}").types]
@@ -216,7 +218,7 @@ def _codes(column: Any, way: Recoded) -> NDArray[Any]:
     return codes
 
 
-def _csv(path: Path, delimiter: str) -> Part:
+def _csv(path: Path, delimiter: str) -> SourcePart:
     names = files.csv_header(path, delimiter)
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     compression = "gzip" if files.is_compressed(path) else "none"
@@ -227,16 +229,16 @@ def _csv(path: Path, delimiter: str) -> Part:
         f"strict_mode = true, null_padding = false, ignore_errors = false, encoding = 'utf-8', "
         f"compression = {quoted(compression)}, hive_partitioning = false)"
     )
-    return Part(relation, names, f"the CSV file {path.name!r}")
+    return SourcePart(relation, names, f"the CSV file {path.name!r}")
 
 
-def _parquet(path: Path) -> Part:
+def _parquet(path: Path) -> SourcePart:
     from pyarrow.parquet import read_schema
 
     called = f"the Parquet file {path.name!r}"
     schema = guarded(lambda: read_schema(path), called)
     relation = f"read_parquet({quoted(str(path))}, hive_partitioning = false, union_by_name = false)"
-    return Part(relation, tuple(schema.names), called)
+    return SourcePart(relation, tuple(schema.names), called)
 
 
 def connect(allowed: Sequence[Path], *, ordered: bool = False) -> Any:

@@ -43,7 +43,7 @@ def onto(table: Floats, margin: Margin, kept: Sequence[str]) -> Floats:
     return np.asarray(table.sum(axis=tuple(i for i, a in enumerate(margin) if a not in kept)))
 
 
-class Layout(NamedTuple):
+class PopulationLayout(NamedTuple):
     """Where the cells of all tables stand in one long array, once for each attribute of the table.
 
     Copy c of a table has one of its attributes last, so that the cells among which this attribute chooses stand side
@@ -92,7 +92,9 @@ def cell_of(record: Codes, attributes: Integers, strides: Integers) -> int:
 
 
 @compiled
-def enter(record: Codes, leader: int, sign: int, layout: Layout, cost: Singles, weight: Singles) -> None:
+def enter(
+    record: Codes, leader: int, sign: int, layout: PopulationLayout, cost: Singles, weight: Singles
+) -> None:
     """Count a record into a table (`sign` 1) or out of it (-1): every copy learns of it."""
     cell = cell_of(record, layout.attributes[leader], layout.strides[leader])
     step = 2 * sign * weight[layout.weights[leader] + cell]
@@ -106,7 +108,7 @@ def enter(record: Codes, leader: int, sign: int, layout: Layout, cost: Singles, 
 def change_one(
     codes: Codes,
     order: Integers,
-    layout: Layout,
+    layout: PopulationLayout,
     zeros: Zeros,
     cost: Singles,
     weight: Singles,
@@ -172,7 +174,7 @@ def change_one(
 def change_tied(
     codes: Codes,
     order: Integers,
-    layout: Layout,
+    layout: PopulationLayout,
     zeros: Zeros,
     cost: Singles,
     weight: Singles,
@@ -318,7 +320,7 @@ def _costs(
     return np.concatenate(cost), np.concatenate(weight)
 
 
-def _laid_out(names: Sequence[str], sizes: Sequence[int], margins: Sequence[Margin]) -> Layout:
+def _laid_out(names: Sequence[str], sizes: Sequence[int], margins: Sequence[Margin]) -> PopulationLayout:
     width = max(map(len, margins))
     attributes: list[list[int]] = []
     strides: list[list[int]] = []
@@ -344,7 +346,7 @@ def _laid_out(names: Sequence[str], sizes: Sequence[int], margins: Sequence[Marg
     copies = np.argsort(np.array(last), kind="stable")
     start = np.searchsorted(np.array(last)[copies], np.arange(len(names) + 1))
     arrays = (sizes, attributes, strides, offset, leader, weights, start, copies)
-    return Layout(*(np.array(array, dtype=np.int64) for array in arrays))
+    return PopulationLayout(*(np.array(array, dtype=np.int64) for array in arrays))
 
 
 def _blocks_on(domain: Domain, names: Sequence[str]) -> list[Block]:
@@ -358,7 +360,7 @@ def _blocks_on(domain: Domain, names: Sequence[str]) -> list[Block]:
     return found
 
 
-def _zeros_of(names: Sequence[str], blocks: Sequence[Block], layout: Layout) -> Zeros:
+def _zeros_of(names: Sequence[str], blocks: Sequence[Block], layout: PopulationLayout) -> Zeros:
     width = max((len(margin) for margin, _ in blocks), default=1)
     group = np.full(len(names), -1, dtype=np.int64)
     attributes, strides, shape = (np.zeros((len(blocks), width), dtype=np.int64) for _ in range(3))

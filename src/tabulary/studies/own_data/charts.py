@@ -9,7 +9,7 @@ import altair as alt
 
 from tabulary.core.workload import show_margin
 from tabulary.release.drawing import INK, SOFT, inline
-from tabulary.studies.curve_panels import Axis, Curve, curves, lowest
+from tabulary.studies.curve_panels import Curve, PanelAxis, curves, lowest
 from tabulary.studies.own_data.findings import SHARE_BAND, Band, Findings, band_words
 from tabulary.studies.own_data.grid import Series, amount, show_amount, symbol
 from tabulary.studies.own_data.study import PlanStudy
@@ -152,7 +152,9 @@ def _figure(study: PlanStudy, stem: str, title: str, band: str, panels: Sequence
         return None
     letter = symbol(study.planned.plan.privacy)
     ticks = [float(amount(each)) for each in study.grid]
-    across = Axis(letter, scale="log", ticks=ticks, format=",~g", domain=(ticks[0] / 1.15, ticks[-1] * 1.15))
+    across = PanelAxis(
+        letter, scale="log", ticks=ticks, format=",~g", domain=(ticks[0] / 1.15, ticks[-1] * 1.15)
+    )
     up = {panel.title: _axis(panel, shown, points) for panel in shown}
     chart = curves(
         [point for panel in shown for point in points[panel.title]],
@@ -174,17 +176,17 @@ def _figure(study: PlanStudy, stem: str, title: str, band: str, panels: Sequence
     return Figure(stem, chart, f"{title} ({who}): {band}.", f"{title}, {len(shown)} panels. {said}")
 
 
-def _axis(panel: Panel, shown: Sequence[Panel], points: dict[str, list[Curve]]) -> Axis:
+def _axis(panel: Panel, shown: Sequence[Panel], points: dict[str, list[Curve]]) -> PanelAxis:
     if panel.share:
-        return Axis(panel.axis, domain=(-0.04, 1.04), format="~%", ticks=(0, 0.25, 0.5, 0.75, 1))
+        return PanelAxis(panel.axis, domain=(-0.04, 1.04), format="~%", ticks=(0, 0.25, 0.5, 0.75, 1))
     alike = [other for other in shown if other is panel or (panel.group and other.group == panel.group)]
     held = [point for other in alike for point in points[other.title]]
     if any(point.y <= 0 for point in held):
-        return Axis(panel.axis, scale="linear", zero=True)
+        return PanelAxis(panel.axis, scale="linear", zero=True)
     low = lowest(held)
     high = max(point.high if point.high is not None else point.y for point in held)
     ends = (low / 1.1, max(high, low * 1.2) * 1.1)
-    return Axis(panel.axis, scale="log", domain=ends, ticks=_ticks(*ends), format=",~g")
+    return PanelAxis(panel.axis, scale="log", domain=ends, ticks=_ticks(*ends), format=",~g")
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -202,7 +204,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return within
 
 
-def _marked(panel: Any, own: float, words: str, across: Axis) -> Any:
+def _marked(panel: Any, own: float, words: str, across: PanelAxis) -> Any:
     """Return a panel with an upright line at the plan's own amount."""
     mark = alt.Chart(inline([{"x": own, "label": words}])).encode(x=across.channel(alt.X, "x"))
     rule = mark.mark_rule(color=SOFT, strokeWidth=1.2, strokeDash=[4, 3])

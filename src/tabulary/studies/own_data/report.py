@@ -22,22 +22,22 @@ from tabulary.studies.own_data.findings import (
 from tabulary.studies.own_data.grid import show_amount, symbol
 from tabulary.studies.own_data.measures import needed
 from tabulary.studies.own_data.study import PlanStudy
-from tabulary.studies.study import Section, Sheets, Summary
+from tabulary.studies.study import ReportSection, Sheets, Summary
 
 # A page shows so many tables one by one; the CSV file holds all.
 _MOST_ROWS = 30
 _TEST_HEADS = ("test", "mechanism", "counts taken as exact", "knowing the noise")
 
 
-def sections(study: PlanStudy, sheets: Sheets) -> Sequence[Section]:
+def sections(study: PlanStudy, sheets: Sheets) -> Sequence[ReportSection]:
     """Return the parts of the page: the answer, how to read it, then tables, models and tests by themselves."""
     found = Findings(sheets, study.planned.plan.privacy)
     own = study.planned.plan.privacy
     made = [
-        Section("In short", tuple(answer(study, found, own)), (_at_own(study, found, own),)),
+        ReportSection("In short", tuple(answer(study, found, own)), (_at_own(study, found, own),)),
         *([] if study.release is None else [_twin(study, study.release)]),
-        Section("How to read this page", _reading(study)),
-        Section(
+        ReportSection("How to read this page", _reading(study)),
+        ReportSection(
             "Tables",
             _table_words(study),
             tuple(_by_table(study, found, own)),
@@ -46,7 +46,7 @@ def sections(study: PlanStudy, sheets: Sheets) -> Sequence[Section]:
     ]
     if study.measures.models:
         made.append(
-            Section(
+            ReportSection(
                 "Log-linear models",
                 _model_words(study, found, own),
                 (_by_model(study, found, own),),
@@ -55,7 +55,7 @@ def sections(study: PlanStudy, sheets: Sheets) -> Sequence[Section]:
         )
     if study.measures.tests:
         made.append(
-            Section(
+            ReportSection(
                 "Tests of independence",
                 tuple(_test_words(study, found, own)),
                 (_by_decision(study, found, own), _by_strength(study, found, own)),
@@ -63,7 +63,7 @@ def sections(study: PlanStudy, sheets: Sheets) -> Sequence[Section]:
             )
         )
     left_out = tuple(_left_out(study, found))
-    return [*made, *([Section("What was left out", left_out)] if left_out else [])]
+    return [*made, *([ReportSection("What was left out", left_out)] if left_out else [])]
 
 
 def _at_own(study: PlanStudy, found: Findings, own: Privacy) -> Summary:
@@ -109,7 +109,7 @@ def _untold(study: PlanStudy, found: Findings, own: Privacy) -> str:
     )
 
 
-def _twin(study: PlanStudy, release: Release) -> Section:
+def _twin(study: PlanStudy, release: Release) -> ReportSection:
     named = f"“{release.title}”, " if release.title else ""
     promise = f"{release.plan.privacy} ({release.plan.neighbours})"
     words = [
@@ -130,7 +130,7 @@ def _twin(study: PlanStudy, release: Release) -> Section:
             f"The release holds no table on {names}. What the made-up people have there is a model's guess, close "
             "to a tree of the strongest associations that the release has, and the curves for it tell less."
         )
-    return Section("Whom this page is about", tuple(words))
+    return ReportSection("Whom this page is about", tuple(words))
 
 
 def _reading(study: PlanStudy) -> tuple[str, ...]:

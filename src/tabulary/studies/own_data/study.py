@@ -32,7 +32,7 @@ from tabulary.studies.own_data.grid import (
 )
 from tabulary.studies.own_data.measures import Measures
 from tabulary.studies.own_data.work import trials
-from tabulary.studies.study import Section, Sheets, Task
+from tabulary.studies.study import ReportSection, Sheets, Task
 from tabulary.workflows import PlanFile
 
 REPETITIONS = 20
@@ -194,7 +194,7 @@ class PlanStudy:
             return counts_of_twin(self.release, margins)
         return counts_of_records(self.planned, margins)
 
-    def report(self, sheets: Sheets) -> Sequence[Section]:
+    def report(self, sheets: Sheets) -> Sequence[ReportSection]:
         """Return what the numbers say."""
         from tabulary.studies.own_data.report import sections
 

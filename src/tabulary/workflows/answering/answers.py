@@ -22,7 +22,7 @@ class ProtectionMethod(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class TableAnswer:
     """A table that may be shown to anyone, in the domain's order, and what it rests on.
 
     `plan` says what was measured and promised; None where there is no differential privacy. `reconstructed` says
@@ -79,7 +79,7 @@ class Answerer(Protocol):
         """Return what the table on `margin` would cost now: None if it is free, as all are but new interactive ones."""
         ...
 
-    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
+    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
         """Return the table on `margin`, the same for ever.
 
         `asker` names the ledger account that pays with the dataset's own, where answers cost. `linear` asks for the

@@ -18,7 +18,7 @@ from tabulary.errors import InvalidArgument
 from tabulary.noise.keyed import derived_key
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release.promise import Promise
-from tabulary.workflows.answering.answers import Answer, ProtectionMethod
+from tabulary.workflows.answering.answers import ProtectionMethod, TableAnswer
 
 
 class CellKeyAnswers:
@@ -147,7 +147,7 @@ class CellKeyAnswers:
         """Return None: there is no budget, which is part of what is not promised."""
         self._allowed(margin)
 
-    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
+    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
         """Return the table on `margin`, the same for ever. Neither `asker` nor `linear` changes it."""
         named = self._allowed(margin)
         counts = self._perturbed.get(named, lambda: self._perturb(named))
@@ -155,7 +155,7 @@ class CellKeyAnswers:
         if self._sparsity is not None:
             self._sparsity.refuse(table)
         shown = table if self._minimum is None else table.withheld_below(self._minimum)
-        return Answer(shown, self._promise, plan=None)
+        return TableAnswer(shown, self._promise, plan=None)
 
     def close(self) -> None:
         """Forget the records, and the tables made from them."""

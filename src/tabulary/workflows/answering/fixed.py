@@ -44,7 +44,7 @@ from tabulary.reconstruct import reconstruct as reconstructed
 from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.release import Release, ReleasedTable
 from tabulary.release.promise import Promise
-from tabulary.workflows.answering.answers import Answer, ProtectionMethod
+from tabulary.workflows.answering.answers import ProtectionMethod, TableAnswer
 from tabulary.workflows.answering.artifacts import Artifacts, Warn, seal_key
 from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
 
@@ -201,19 +201,19 @@ class FixedAnswers:
         """Return None: every allowed table is paid for."""
         self._allowed(margin)
 
-    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
+    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
         """Return the table on `margin`, the same for ever and for everyone.
 
         Where tables are reconstructed, `linear` gives the linear estimate instead, with impossible cells set to zero.
         """
         named = self._allowed(margin)
         if self.release is not None and not linear:
-            return Answer(self.release[named], self.promise, self.plan, reconstructed=True)
+            return TableAnswer(self.release[named], self.promise, self.plan, reconstructed=True)
         counts = self.tables.table(named)
         if self.domain.structural_zeros:
             counts = np.where(self.domain.impossible(named), 0.0, counts)
         table = ReleasedTable(Table(self.domain.project(named), counts), self.plan.error_of(named))
-        return Answer(table, self.promise, self.plan)
+        return TableAnswer(table, self.promise, self.plan)
 
     def close(self) -> None:
         """Forget the records, their counts and what was made of them."""

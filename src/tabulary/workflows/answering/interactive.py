@@ -37,7 +37,7 @@ from tabulary.planning import ExpectedError, Plan, plan
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
 from tabulary.release.promise import Promise
-from tabulary.workflows.answering.answers import Answer, ProtectionMethod
+from tabulary.workflows.answering.answers import ProtectionMethod, TableAnswer
 from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
 
 
@@ -200,7 +200,7 @@ class InteractiveAnswers:
         wanted = self.plan_of(margin)
         return None if self._is_paid(wanted) else self._cost
 
-    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> Answer:
+    def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
         """Return the table on `margin`, the same for ever; paid for from the account of `asker` if it is new.
 
         The noisy counts are the linear estimate, so `linear` changes nothing.
@@ -211,7 +211,7 @@ class InteractiveAnswers:
             self._pay(wanted, self._payer(wanted, asker))
         noisy = self._noisy.get(named, lambda: self._measured(wanted))
         table = ReleasedTable(Table(self.domain.project(named), noisy), wanted.error_of(named))
-        return Answer(table, self._promise, wanted)
+        return TableAnswer(table, self._promise, wanted)
 
     def close(self) -> None:
         """Forget the records and what was counted."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tabulary.attacks.suppression.empty_cells import exposed, protected_by
 from tabulary.attacks.suppression.intervals import intervals
-from tabulary.attacks.suppression.published_tables import PublishedTables
+from tabulary.attacks.suppression.published_tables import AttackedTables
 from tests.oracles.smallest_pattern import bridges, smallest_pattern
 from tests.published_tables import two_way
 
@@ -34,7 +34,7 @@ def patterns(draw):
 def test_exposed_are_the_cells_whose_interval_is_one_value(case):
     pattern, empty = case
     table = two_way(np.where(empty, 0, 5), pattern)
-    known = {each.place.index for each in intervals(PublishedTables.of([table])) if each.disclosed}
+    known = {each.place.index for each in intervals(AttackedTables.of([table])) if each.disclosed}
     assert exposed(cells(pattern), cells(empty)) == known
 
 

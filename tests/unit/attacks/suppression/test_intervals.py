@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.attacks.suppression.intervals import intervals
-from tabulary.attacks.suppression.published_tables import PublishedTables
+from tabulary.attacks.suppression.published_tables import AttackedTables
 from tabulary.core.domain import Domain
 from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.errors import InvalidTable
@@ -18,7 +18,7 @@ NAN = np.nan
 
 
 def found(*tables, parts=None, **options):
-    return intervals(PublishedTables.of(tables, parts), **options)
+    return intervals(AttackedTables.of(tables, parts), **options)
 
 
 def value_of(term, tables):

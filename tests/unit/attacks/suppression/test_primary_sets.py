@@ -6,7 +6,7 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from tabulary.attacks.suppression.primary_sets import primary_sets
-from tabulary.attacks.suppression.published_tables import PublishedTables
+from tabulary.attacks.suppression.published_tables import AttackedTables
 from tabulary.core.domain import Domain
 from tabulary.core.suppressed_table import SuppressedTable
 from tabulary.core.table import Table
@@ -33,7 +33,7 @@ def custodians(draw):
 
 
 def found(table, rule, **options):
-    return primary_sets(PublishedTables.of([table]), rule=rule, **options)
+    return primary_sets(AttackedTables.of([table]), rule=rule, **options)
 
 
 @settings(max_examples=60, deadline=None)
@@ -113,7 +113,7 @@ def test_a_three_way_table_is_attacked_with_the_rule_alone():
 def test_other_tables_narrow_the_sets_down():
     table = hidden(np.full((2, 3), np.nan), {"a": [110, 105], "b": [55, 105, 55]})
     corner = hidden([[np.nan] * 3, [4, np.nan, np.nan]])
-    (only,) = primary_sets(PublishedTables.of([table, corner]), rule=Threshold(5)).sets
+    (only,) = primary_sets(AttackedTables.of([table, corner]), rule=Threshold(5)).sets
     assert only.numbers == (2, 4, 6)
 
 

@@ -19,7 +19,7 @@ from tabulary.noise import DiscreteLaplace
 from tabulary.planning import CellErrors
 from tabulary.release import ReleasedTable
 from tabulary.release.svg import shortened
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 
 PICTURES = pytest.mark.parametrize("draw", [heat_map_svg, bars_svg], ids=["heat", "bars"])
 SVG = "{http://www.w3.org/2000/svg}"
@@ -35,7 +35,7 @@ def view_of(levels, counts, *, columns=(), show=Show.counts, keyed=False):
         table = ReleasedTable(Table(domain, counts), errors)
     rows = tuple(a for a in levels if a not in columns)
     chosen = Choices(rows=rows, columns=columns, show=show)
-    return BuiltTable.of(Answer(table, None, None), chosen, {a: Variable(a) for a in levels})
+    return BuiltTable.of(TableAnswer(table, None, None), chosen, {a: Variable(a) for a in levels})
 
 
 def two_way(counts=((120, 44, 4), (98, -2, 310)), **given_words):
@@ -69,7 +69,7 @@ def test_a_picture_says_in_words_what_it_shows(draw):
     assert named[0].text.startswith("Count by sex (rows) and age (columns): ")
     assert "Largest: M, old, 310, give or take 9." in named[1].text
     assert "Smallest: M, middle, −2, give or take 9: noise dominates." in named[1].text
-    assert "Hatched, for noise dominates: 2 of 6." in named[1].text
+    assert "Hatched, because noise dominates: 2 of 6." in named[1].text
 
 
 def test_a_heat_map_has_a_number_in_every_cell_and_a_stronger_shade_for_a_larger_one():
@@ -186,11 +186,12 @@ def test_of_a_large_table_the_first_rows_and_columns_are_drawn_and_it_says_so():
     heat, bars = heat_map_svg(view), bars_svg(view)
     assert len([e for e in drawn(heat, "shade") if e.get("height") == "25"]) == MOST_SIDE**2
     assert len(drawn(bars, "bar")) == MOST_BARS
-    said = "Drawn are the first 50 of 70 rows and the first 50 of 150 columns; the table holds all."
+    said = "The picture shows the first 50 of 70 rows and the first 50 of 150 columns. The table has all of them."
     assert said in texts(heat)
     assert said in ElementTree.fromstring(heat).find(f"{SVG}desc").text
-    assert "Drawn are the first 1 of 70 rows and the first 120 of 150 columns; the table holds all." in texts(
-        bars
+    assert (
+        "The picture shows the first 1 of 70 rows and the first 120 of 150 columns. The table has all of them."
+        in texts(bars)
     )
 
 

@@ -17,7 +17,7 @@ from tabulary.core.table import Table
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
 from tabulary.planning import CellErrors, SimulatedErrors
 from tabulary.release import ReleasedTable
-from tabulary.workflows.answering.answers import Answer
+from tabulary.workflows.answering.answers import TableAnswer
 
 LEVELS = {"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "a&b=c": ["=1+1", "<b>"], "one": ["only"]}
 VARIABLES = {
@@ -41,7 +41,7 @@ def released(by, counts=None, noise=None, zeros=()):
 def view_of(chosen, table=None, **answer):
     """Return the view of a table that was chosen."""
     table = released(chosen.by) if table is None else table
-    return BuiltTable.of(Answer(table, None, None, **answer), chosen, VARIABLES)
+    return BuiltTable.of(TableAnswer(table, None, None, **answer), chosen, VARIABLES)
 
 
 def grid_of_headers(view):
@@ -128,7 +128,7 @@ def test_a_sum_of_some_levels_cannot_be_picked():
     view = view_of(chosen, released(("sex", "age")).select({"age": ["0-14", "65+"]}))
     assert [cell.levels for cell in view.body[0].cells] == ["sex=F&age=0-14", "sex=F&age=65%2B", None]
     assert [cell.levels for cell in view.body[-1].cells] == ["age=0-14", "age=65%2B", None]
-    assert "Totals and shares are of the levels that are shown." in view.notes
+    assert "Totals and shares cover only the levels that are shown." in view.notes
 
 
 def test_totals_are_left_out_where_they_are_not_wanted_or_would_say_a_cell_again():
@@ -179,7 +179,7 @@ def test_what_cannot_be_is_a_dash_and_never_in_doubt():
     view = view_of(Choices(rows=("sex",), columns=("age",)), table)
     cell = view.body[1].cells[0]
     assert (cell.text, cell.half, cell.doubt, cell.value) == (IMPOSSIBLE, "", False, None)
-    assert cell.words == "none, for this cannot be"
+    assert cell.words == "zero, because this combination cannot occur"
     assert any(note.startswith(f"{IMPOSSIBLE}:") for note in view.notes)
 
 
@@ -192,8 +192,8 @@ def test_what_is_withheld_has_no_number_and_cell_keys_have_no_errors():
     assert not view.has_errors
     assert view.body[1].cells[0].words == "no number is given"
     assert "..: withheld." in view.notes
-    assert view.notes[0].startswith("How far a number may be off is not told")
-    assert any("perturbed by themselves" in note for note in view.notes)
+    assert view.notes[0].startswith("The error of a number is not given")
+    assert any("perturbed separately" in note for note in view.notes)
 
 
 def test_a_share_of_what_may_be_nobody_is_not_told():
@@ -202,7 +202,7 @@ def test_a_share_of_what_may_be_nobody_is_not_told():
         released(("sex", "age"), [[1, -2, 1], [90, 80, 70]]),
     )
     assert [cell.text for cell in view.body[0].cells] == [NO_NUMBER] * 4
-    assert any("may be nobody" in note for note in view.notes)
+    assert any("total may be zero" in note for note in view.notes)
 
 
 def test_a_reconstructed_table_says_that_its_errors_are_simulated_and_what_they_bound():
@@ -269,7 +269,7 @@ def test_percentages_have_a_sign_and_no_more_than_one_decimal():
 def test_shares_of_a_side_that_is_not_there_say_so():
     view = view_of(Choices(rows=("age",), show=Show.row_percent))
     assert {row.cells[0].text for row in view.body} == {"100.0\u00a0%"}
-    assert any("all of itself" in note for note in view.notes)
+    assert any("every share is 100" in note for note in view.notes)
 
 
 def test_the_size_of_a_table_does_not_count_its_totals():

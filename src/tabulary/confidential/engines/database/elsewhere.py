@@ -18,8 +18,8 @@ from tabulary.confidential.engines.database.places import (
     KEY,
     NUMBER,
     Answer,
-    Column,
     Relation,
+    SourceColumn,
     TableName,
     guarded,
 )
@@ -146,7 +146,7 @@ class ElsewhereSession:
 
     def _described(self, table: TableName) -> Relation:
         schema = self._backend.table(table.name, database=table.schema).schema()
-        columns = tuple(Column.of(name, kind, str(kind)) for name, kind in schema.items())
+        columns = tuple(SourceColumn.of(name, kind, str(kind)) for name, kind in schema.items())
         return Relation(self._called, columns, table.name, table.schema)
 
     def _is_understood(self) -> bool:

@@ -18,8 +18,8 @@ from ibis.backends.sql.datatypes import DuckDBType, SQLiteType
 
 from tabulary.confidential.engines.database.places import (
     Answer,
-    Column,
     Relation,
+    SourceColumn,
     TableName,
     fetched,
     first_of,
@@ -27,7 +27,7 @@ from tabulary.confidential.engines.database.places import (
     interruptible,
 )
 from tabulary.confidential.engines.database.queries import UNITS
-from tabulary.confidential.reading.duckdb import DuckDBReader, Part, connect
+from tabulary.confidential.reading.duckdb import DuckDBReader, SourcePart, connect
 from tabulary.confidential.reading.duckdb import guarded as guarded_reading
 from tabulary.confidential.reading.sql import quoted
 from tabulary.confidential.weights import Weights, in_units
@@ -222,7 +222,7 @@ class _SQLiteSession:
         return interruptible(lambda: fetched(self._connection.execute(sql)), self._connection.interrupt)
 
 
-def _viewed(connection: Any, number: int, part: Part) -> Relation:
+def _viewed(connection: Any, number: int, part: SourcePart) -> Relation:
     """Return the view of a part. Columns are used by position: DuckDB treats "Sex" and "sex" as one name."""
     if isinstance(part.data, pyarrow.RecordBatchReader):
         raise UnreadableSource(
@@ -239,26 +239,26 @@ def _viewed(connection: Any, number: int, part: Part) -> Relation:
     return Relation(part.called, tuple(_duckdb_column(str(n), str(k), p) for n, p, k in columns), view)
 
 
-def _reading(action: Callable[[], Answer], parts: Sequence[Part]) -> Answer:
+def _reading(action: Callable[[], Answer], parts: Sequence[SourcePart]) -> Answer:
     # Nobody knows which of several files it was: a query may read all of them.
     return guarded_reading(action, parts[0].called if len(parts) == 1 else "one of the files")
 
 
-def _duckdb_column(name: str, declared: str, place: str | None = None) -> Column:
+def _duckdb_column(name: str, declared: str, place: str | None = None) -> SourceColumn:
     kind: dt.DataType = dt.unknown
     with suppress(Exception):
         kind = DuckDBType.from_string(declared)
     # A name made from values is not shown: the values may come from the records.
-    return Column.of(name, kind, declared.partition("(")[0], place=place)
+    return SourceColumn.of(name, kind, declared.partition("(")[0], place=place)
 
 
-def _sqlite_column(name: str, declared: str) -> Column:
+def _sqlite_column(name: str, declared: str) -> SourceColumn:
     if not declared:
-        return Column(name, name, None, "has no declared type, so its values can be anything")
+        return SourceColumn(name, name, None, "has no declared type, so its values can be anything")
     kind: dt.DataType = dt.unknown
     with suppress(Exception):
         kind = SQLiteType.from_string(declared)
-    return Column.of(name, kind, declared)
+    return SourceColumn.of(name, kind, declared)
 
 
 def _file(address: str) -> Path:

@@ -29,7 +29,7 @@ from tabulary.confidential.engines.database.elsewhere import Elsewhere
 from tabulary.confidential.engines.database.embedded import DuckDBDatabase, DuckDBFiles, SQLiteDatabase
 from tabulary.confidential.engines.database.places import Answer, Place, Session
 from tabulary.confidential.engines.database.postgres import Postgres
-from tabulary.confidential.engines.database.queries import Recoded
+from tabulary.confidential.engines.database.queries import RecodedQuery
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.validation import RecordFaults, clipping_warning, zeros_at
 from tabulary.confidential.weights import Weights
@@ -169,15 +169,15 @@ class DatabaseEngine:
         """Forget where the records are, and who may read them."""
         self._place = None
 
-    def _recoded(self, session: Session) -> list[Recoded]:
+    def _recoded(self, session: Session) -> list[RecodedQuery]:
         return [
-            Recoded(
+            RecodedQuery(
                 relation, self.domain, self._recodings, self.weights, session.dialect, probed=session.collates
             )
             for relation in session.relations
         ]
 
-    def _admit(self, parts: Sequence[Recoded], answers: Iterator[Answer]) -> bool:
+    def _admit(self, parts: Sequence[RecodedQuery], answers: Iterator[Answer]) -> bool:
         """Refuse the records if one of them is invalid; return whether a weight was clipped."""
         found = RecordFaults()
         for part in parts:

@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Column:
+class SourceColumn:
     """One column: its name in the source and in SQL, its Ibis type, or else why it cannot be read."""
 
     name: str
@@ -41,7 +41,7 @@ class Column:
     problem: str = ""
 
     @classmethod
-    def of(cls, name: str, kind: dt.DataType, declared: str, *, place: str | None = None) -> "Column":
+    def of(cls, name: str, kind: dt.DataType, declared: str, *, place: str | None = None) -> "SourceColumn":
         """Return a column whose type the source calls `declared`; an error names that type."""
         if is_readable(kind):
             return cls(name, place or name, kind)
@@ -53,7 +53,7 @@ class Relation:
     """A table, a view or a file, with the names and types of its columns; no record has been read."""
 
     called: str
-    columns: tuple[Column, ...]
+    columns: tuple[SourceColumn, ...]
     name: str
     schema: str | None = None
     catalog: str | None = None
@@ -70,7 +70,7 @@ class Relation:
         table = whole.select(**{name: whole[place] for place, name in renamed.items()})
         return table, [table[renamed[column.place]] for column in chosen]
 
-    def _kind(self, column: Column) -> dt.DataType:
+    def _kind(self, column: SourceColumn) -> dt.DataType:
         if column.kind is None:
             raise InvalidColumn(
                 f"column {column.name!r} of {self.called} {column.problem}. Nothing was counted. Ask for a view that "

@@ -15,8 +15,8 @@ from sqlalchemy.exc import ArgumentError
 
 from tabulary.confidential.engines.database.places import (
     Answer,
-    Column,
     Relation,
+    SourceColumn,
     TableName,
     fetched,
     first_of,
@@ -213,22 +213,22 @@ def _options(address: str) -> dict[str, Any]:
     return defaults | dict(url.query) | {key: value for key, value in given.items() if value is not None}
 
 
-def _column(name: str, declared: str, category: str, deterministic: bool) -> Column:
+def _column(name: str, declared: str, category: str, deterministic: bool) -> SourceColumn:
     from ibis.backends.sql.datatypes import PostgresType
 
     if not deterministic:
-        return Column(
+        return SourceColumn(
             name,
             name,
             None,
             "has a collation that treats different texts as equal, so it cannot be recoded",
         )
     if category == "e":
-        return Column(name, name, dt.string)
+        return SourceColumn(name, name, dt.string)
     kind: dt.DataType = dt.unknown
     with suppress(Exception):
         kind = PostgresType.from_string(declared)
-    return Column.of(name, kind, declared)
+    return SourceColumn.of(name, kind, declared)
 
 
 def _told(problem: Exception) -> str:

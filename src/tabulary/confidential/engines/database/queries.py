@@ -31,7 +31,7 @@ _CONFUSABLE = (("a", "A"), ("a", "ä"), ("a", "a "))
 _NUMERIC = dt.Decimal(None, None)
 
 
-class Recoded:
+class RecodedQuery:
     """The records of one relation as codes, and the queries about them.
 
     Every query has a column `key` and a column `number`, both of whole numbers, and nothing else leaves the

@@ -172,7 +172,7 @@ class SparkEngine:
 
     def _counted(self, work: "Count", cells: int) -> Any:
         """Return a frame of findings and of blocks of counters, not yet added up."""
-        from tabulary.confidential.engines.spark.worker import SCHEMA, Merge, Task
+        from tabulary.confidential.engines.spark.worker import SCHEMA, Merge, SparkTask
 
         bytes_a_task = TASK_BYTES + _COUNTER_BYTES * cells
         tasks = max(TASKS, TASKS_A_CORE * self._jobs.cores)
@@ -180,8 +180,12 @@ class SparkEngine:
         tasks = max(tasks, (DRIVER_BYTES if by_the_driver else CLUSTER_BYTES) // bytes_a_task)
 
         def planned() -> Any:
-            blocks = self._records.coalesce(tasks).mapInArrow(Task(work), SCHEMA)
-            return blocks if by_the_driver else blocks.repartition("block").mapInArrow(Task(Merge()), SCHEMA)
+            blocks = self._records.coalesce(tasks).mapInArrow(SparkTask(work), SCHEMA)
+            return (
+                blocks
+                if by_the_driver
+                else blocks.repartition("block").mapInArrow(SparkTask(Merge()), SCHEMA)
+            )
 
         return self._jobs.do(planned)
 

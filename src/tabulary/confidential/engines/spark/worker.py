@@ -1,6 +1,6 @@
 """What runs on Spark's executors: packed records go in, blocks of counters come out.
 
-Spark sends a `Task` by the name of its class, and its data as bytes. An executor's Python must have the same
+Spark sends a `SparkTask` by the name of its class, and its data as bytes. An executor's Python must have the same
 version of Tabulary; if not, it says so before it looks at a record. No error raised here quotes a record, because
 Spark writes errors into logs.
 """
@@ -46,7 +46,7 @@ Block = tuple[int, NDArray[Any]]
 """Some counters that lie beside each other, and the number of the block."""
 
 
-class Task:
+class SparkTask:
     """Work for executors, packed here and opened there."""
 
     def __init__(self, work: "Count | Merge") -> None:

@@ -31,7 +31,7 @@ from tabulary.confidential.engines.compiled import CompiledEngine
 from tabulary.confidential.engines.database import elsewhere as elsewhere_module
 from tabulary.confidential.engines.database import engine as module
 from tabulary.confidential.engines.database.engine import DatabaseEngine
-from tabulary.confidential.engines.database.places import Column, Relation, interruptible
+from tabulary.confidential.engines.database.places import Relation, SourceColumn, interruptible
 from tabulary.confidential.engines.database.postgres import Postgres
 from tabulary.confidential.reading.duckdb import DuckDBReader
 from tabulary.confidential.records import Records
@@ -1065,7 +1065,7 @@ class Told:
 
     def __init__(self, answers):
         self._answers = answers
-        columns = [Column(name, name, dt.string) for name in (*PEOPLE.attributes, "w")]
+        columns = [SourceColumn(name, name, dt.string) for name in (*PEOPLE.attributes, "w")]
         self.relations = [Relation("it", tuple(columns), "people")]
 
     @contextmanager
