@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tabulary as tb
-from tabulary.builder.service import Dataset, Service
+from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import State
 from tabulary.ledger import Ledger
 from tabulary.planning.allowed_tables import AllowedTables
@@ -70,8 +70,8 @@ class SmallBuilder:
             version="1",
         )
         datasets = [
-            Dataset("people", "20,000 generated people", "", fixed_answers(ledger), account="people"),
-            Dataset("survey", "A survey whose questions cost", "", survey, account="survey"),
+            ServedDataset("people", "20,000 generated people", "", fixed_answers(ledger), account="people"),
+            ServedDataset("survey", "A survey whose questions cost", "", survey, account="survey"),
         ]
         state = State.create(folder / "state.sqlite")
         _, made.token = state.tokens.add("Ada", "analyst", account="ada")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from starlette.types import ASGIApp
 
-from tabulary.builder.service import Dataset, Limits, Service, Variable
+from tabulary.builder.service import ServedDataset, Service, ServiceLimits, Variable
 from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
 from tabulary.confidential.records import Records
@@ -40,7 +40,7 @@ DOMAIN = Domain(
 )
 ALLOWED = AllowedTables(DOMAIN, order=3, forbidden=[("region", "job: kind")], max_cells=100)
 # A test is not a crowd.
-GENEROUS = Limits(
+GENEROUS = ServiceLimits(
     requests_a_minute=1_000_000,
     burst=1_000_000,
     tests_a_caller=1_000,
@@ -68,7 +68,7 @@ def service(
     budget: str = "1/8",
     question: str = "1/16",
     only: Sequence[str] = ("census", "survey", "old"),
-    limits: Limits = GENEROUS,
+    limits: ServiceLimits = GENEROUS,
     neighbours: Relation = "add-remove",
     cache: Cache | None = None,
 ) -> Service:
@@ -98,7 +98,7 @@ def service(
             cache=shared,
         )
         labels = {"sex": Variable("Sex"), "age": Variable("Age", "In completed years.")}
-        datasets.append(Dataset("census", "Census 2026", "Everyone.", fixed, labels, "census"))
+        datasets.append(ServedDataset("census", "Census 2026", "Everyone.", fixed, labels, "census"))
     if "survey" in only:
         account = ledger.create_account("survey", ZCDP(8 * ZCDP(question).rho), near)
         ledger.create_account("ada", ZCDP(budget), near)
@@ -115,7 +115,7 @@ def service(
             version="1",
             cache=shared,
         )
-        datasets.append(Dataset("survey", "Survey", "Some.", interactive, {}, "survey"))
+        datasets.append(ServedDataset("survey", "Survey", "Some.", interactive, {}, "survey"))
     if "old" in only:
         keys = pa.array(np.arange(len(records)) % 4)
         keyed = KeyedRecords.from_frame(
@@ -125,7 +125,7 @@ def service(
         old = CellKeyAnswers.open(
             keyed, ALLOWED, ptable, dataset="old", version="1", minimum=120, cache=shared
         )
-        datasets.append(Dataset("old", "As it was", "Perturbed.", old))
+        datasets.append(ServedDataset("old", "As it was", "Perturbed.", old))
     state = State.create(folder / "state.sqlite")
     return Service(
         {each.name: each for each in datasets},

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tabulary.builder.service import Dataset, Service
+from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import State
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
@@ -34,6 +34,6 @@ def commuters(folder: Path) -> Service:
         version="1",
         reconstruct="none",
     )
-    dataset = Dataset("commuters", "Commuters", "", answers, {}, "commuters")
+    dataset = ServedDataset("commuters", "Commuters", "", answers, {}, "commuters")
     state = State.create(folder / "state.sqlite")
     return Service({"commuters": dataset}, state, ledger, None, GENEROUS)

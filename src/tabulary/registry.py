@@ -69,7 +69,6 @@ class Registry(Generic[Thing]):
         # Imported here, because most programs look up names of the product alone, and this import takes a moment.
         from importlib.metadata import entry_points
 
-        self._discovered = True
         # By name, so that the order depends on nothing else.
         for offered in sorted(entry_points(group=self.group), key=lambda each: each.name):
             try:
@@ -81,4 +80,6 @@ class Registry(Generic[Thing]):
                     f"{type(error).__name__}. Repair or remove that package."
                 ) from error
             self.register(offered.name, thing)
+        # Only now: a package that cannot be loaded is named at every look-up, not at the first alone.
+        self._discovered = True
         return True

@@ -20,7 +20,7 @@ from scipy import stats
 import tabulary as tb
 from tabulary.attacks.differencing import demonstration_ptable
 from tabulary.builder.app import create_app
-from tabulary.builder.service import Dataset, Service
+from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, RecordKeys, record_keys
 from tabulary.core.cache import Cache
@@ -171,7 +171,11 @@ def averaged(folder, state, key, *, naive):
             answers = fixed(ledger, records, ALLOWED, RHO, key=key, name="town")
             served = FreshNoise(answers, records, SeededEntropy(100 * key[0] + start)) if naive else answers
             service = Service(
-                {"town": Dataset("town", "", "", served)}, state, ledger, cache=Cache(0), limits=GENEROUS
+                {"town": ServedDataset("town", "", "", served)},
+                state,
+                ledger,
+                cache=Cache(0),
+                limits=GENEROUS,
             )
             found += by_sex_and_age(Caller(create_app(service)))
             answers.close()
@@ -204,7 +208,11 @@ def test_a_thousand_times_the_same_question_is_one_answer(state, ledger):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
         answers = fixed(ledger, records, ALLOWED, RHO, key=secret("again"), name="town")
         service = Service(
-            {"town": Dataset("town", "", "", answers)}, state, ledger, limits=GENEROUS, cache=Cache(cached)
+            {"town": ServedDataset("town", "", "", answers)},
+            state,
+            ledger,
+            limits=GENEROUS,
+            cache=Cache(cached),
         )
         get = ("GET", "/api/datasets/town/tables", {"params": {"by": ["sex", "region"]}})
         bodies += [response.content for response in Caller(create_app(service)).ask_all([get] * times)]

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from tabulary.builder.declarations import Declaration, read_declaration
 from tabulary.builder.hosts import Hosts
-from tabulary.builder.places import Place, read_place
-from tabulary.builder.service import Limits
+from tabulary.builder.places import DatabasePlace, read_place
+from tabulary.builder.service import ServiceLimits
 from tabulary.core.byte_size import byte_size
 from tabulary.errors import InvalidSettings
 from tabulary.workflows.sections import Section, located, read_toml
@@ -62,13 +62,13 @@ class ServiceFile:
     path: Path
     title: str
     listening: Listening
-    state: Place
+    state: DatabasePlace
     log: Path | None
-    ledger: Place | None
+    ledger: DatabasePlace | None
     key: Path | None
     signer: Path | None
     artifacts: Path
-    limits: Limits
+    limits: ServiceLimits
     datasets: Mapping[str, Declaration]
     witness: Path | None = None
 
@@ -147,19 +147,19 @@ def _read_listening(section: Section) -> Listening:
     return located(section.name, lambda: Listening(host, port, workers, proxy, tuple(hosts)))
 
 
-def _read_limits(section: Section) -> Limits:
-    usual = Limits()
+def _read_limits(section: Section) -> ServiceLimits:
+    usual = ServiceLimits()
     given = {
         limit.name: section.take(limit.name, int, default=getattr(usual, limit.name))
-        for limit in fields(Limits)
+        for limit in fields(ServiceLimits)
         if limit.name != "cache_bytes"
     }
     cache = section.take("cache", str, default=None)
     section.done()
 
-    def limits() -> Limits:
+    def limits() -> ServiceLimits:
         if cache is None:
-            return Limits(**given)
-        return Limits(**given, cache_bytes=byte_size(cache, name="cache", error=InvalidSettings))
+            return ServiceLimits(**given)
+        return ServiceLimits(**given, cache_bytes=byte_size(cache, name="cache", error=InvalidSettings))
 
     return located(section.name, limits)

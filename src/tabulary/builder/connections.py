@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tabulary.builder.service import Limits
+from tabulary.builder.service import ServiceLimits
 from tabulary.builder.throttle import address_of
 
 PROXY = "127.0.0.1"
@@ -26,7 +26,7 @@ _TOO_MANY = "Too many connections are open. Nothing was asked, nothing was spent
 class GuardedConfig(uvicorn.Config):
     """The settings of a server whose connections are guarded."""
 
-    def __init__(self, app: Any, *, limits: Limits, proxy: bool, **settings: Any) -> None:
+    def __init__(self, app: Any, *, limits: ServiceLimits, proxy: bool, **settings: Any) -> None:
         super().__init__(
             app,
             http=GuardedProtocol,

@@ -9,7 +9,7 @@ from tabulary.builder.answerers import Means, open_answers
 from tabulary.builder.configuration import ServiceFile
 from tabulary.builder.declarations import Declaration
 from tabulary.builder.key_file import WHAT_A_NEW_KEY_MEANS, create_key, read_key
-from tabulary.builder.service import Dataset, Service
+from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import Action, Actor, Role, State
 from tabulary.builder.state.log import COMMAND_LINE, SERVICE
 from tabulary.core.cache import Cache
@@ -54,7 +54,7 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
             answers = open_answers(declared, means, progress)
             opened.callback(answers.close)
             account = None if declared.payment is None else declared.payment.account
-            datasets[name] = Dataset(
+            datasets[name] = ServedDataset(
                 name, declared.title, declared.description, answers, declared.variables, account
             )
         _log_what_is_new(file, state, ledger)

@@ -16,13 +16,13 @@ _POSTGRESQL = "postgresql://"
 
 
 @dataclass(frozen=True)
-class Place:
+class DatabasePlace:
     """A database as a file names it: a path, a PostgreSQL address, or the variable that holds either.
 
     A password may stand in the address, in the variable, or in a file of its own; what it prints holds none.
 
-    >>> Place("postgresql://tabulary:secret@db/census", Path("."))
-    Place(folder=PosixPath('.'), password_file=None)
+    >>> DatabasePlace("postgresql://tabulary:secret@db/census", Path("."))
+    DatabasePlace(folder=PosixPath('.'), password_file=None)
     """
 
     told: str = field(repr=False)
@@ -65,12 +65,12 @@ class Place:
         return value
 
 
-def read_place(section: Section, folder: Path) -> Place:
+def read_place(section: Section, folder: Path) -> DatabasePlace:
     """Return the place that a table such as [ledger] names; refuse an invalid one."""
     told = section.take("database", str)
     password_file = section.take("password_file", str, default=None)
     section.done()
-    place = Place(told, folder, folder / password_file if password_file else None)
+    place = DatabasePlace(told, folder, folder / password_file if password_file else None)
     if not told.removeprefix(_ENVIRONMENT):
         raise InvalidSettings(f"{section.name} database is empty.")
     if "://" in told:

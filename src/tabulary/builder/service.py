@@ -57,7 +57,7 @@ class Variable:
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class ServedDataset:
     """A dataset that answers questions, and what a reader is told about it. All of it is public.
 
     `variables` says how attributes are shown; an attribute that is not in it is shown by its own name. `account`
@@ -98,7 +98,7 @@ LEAST_CACHE, MOST_CACHE = 1 << 20, 1 << 40
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """How much one caller may ask, how long they may take, and how much memory one worker keeps answers in.
 
     The tests and tables of a caller are those that are being made; one that is kept counts for nothing. An answer is
@@ -139,11 +139,11 @@ class Service:
     its datasets were opened with it.
     """
 
-    datasets: Mapping[str, Dataset]
+    datasets: Mapping[str, ServedDataset]
     state: "State"
     ledger: Ledger | None = None
     key_fingerprint: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
     title: str = "Tabulary table builder"
     hosts: Hosts = field(default_factory=Hosts)
     signing_key: SigningKey | None = None

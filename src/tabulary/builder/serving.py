@@ -23,7 +23,7 @@ from tabulary.builder.configuration import Listening, ServiceFile, read_service_
 from tabulary.builder.connections import GuardedConfig
 from tabulary.builder.opening import open_service
 from tabulary.builder.problems import place_of
-from tabulary.builder.service import Limits, Service
+from tabulary.builder.service import Service, ServiceLimits
 from tabulary.builder.state import Action
 from tabulary.builder.state.log import SERVICE
 from tabulary.core.progress import Progress
@@ -174,7 +174,7 @@ class PlaceFormatter(logging.Formatter):
         return "no exception" if problem is None else f"{kind.__name__} at {place_of(problem)}"
 
 
-def _settings(app: FastAPI | str, listening: Listening, limits: Limits) -> GuardedConfig:
+def _settings(app: FastAPI | str, listening: Listening, limits: ServiceLimits) -> GuardedConfig:
     return GuardedConfig(
         app,
         limits=limits,

@@ -9,7 +9,7 @@ from jsonschema_rs import validator_for
 
 from tabulary.builder.api.formats import FORMATS
 from tabulary.builder.app import create_app
-from tabulary.builder.service import Limits, Service, Variable
+from tabulary.builder.service import Service, ServiceLimits, Variable
 from tabulary.errors import ServiceError
 from tabulary.release import writers
 from tests.builders import Caller, service
@@ -133,7 +133,7 @@ def test_there_are_no_pages_that_load_anything_from_elsewhere(ask):
 
 
 def test_too_many_requests_are_answered_with_when_to_come_again(held):
-    hurried = Caller(create_app(replace(held, limits=Limits(requests_a_minute=1, burst=3))))
+    hurried = Caller(create_app(replace(held, limits=ServiceLimits(requests_a_minute=1, burst=3))))
     answers = [hurried.get("/api/health") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert answers[3].headers["content-type"] == "application/problem+json"
@@ -174,7 +174,7 @@ def test_a_service_holds_datasets_under_their_own_names(held):
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5])
 def test_a_limit_is_a_positive_whole_number(wrong):
     with pytest.raises(ServiceError, match="burst"):
-        Limits(burst=wrong)
+        ServiceLimits(burst=wrong)
 
 
 def test_a_service_without_datasets_describes_itself_all_the_same(held):

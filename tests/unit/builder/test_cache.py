@@ -4,7 +4,7 @@ import pytest
 
 from tabulary.builder.api.formats import FORMATS
 from tabulary.builder.app import create_app
-from tabulary.builder.service import Limits
+from tabulary.builder.service import ServiceLimits
 from tabulary.core.cache import Cache
 from tabulary.errors import ServiceError
 from tests.builders import ALLOWED, Caller, service
@@ -52,4 +52,4 @@ def test_nothing_of_a_dataset_is_kept_once_it_is_closed(tmp_path):
 @pytest.mark.parametrize("wrong", [(1 << 20) - 1, (1 << 40) + 1])
 def test_a_cache_out_of_range_is_refused_with_the_range(wrong):
     with pytest.raises(ServiceError, match=f"from '1 MiB' to '1 TiB'.*{wrong:,} bytes. Nothing was opened"):
-        Limits(cache_bytes=wrong)
+        ServiceLimits(cache_bytes=wrong)

@@ -8,7 +8,7 @@ import tabulary as tb
 from tabulary.builder.configuration import read_service_file
 from tabulary.builder.declarations import CellKeyProtection, FixedProtection, InteractiveProtection, Payment
 from tabulary.builder.key_file import create_key, read_key
-from tabulary.builder.service import Limits
+from tabulary.builder.service import ServiceLimits
 from tabulary.errors import InvalidSettings, PublicError, ServiceError
 from tabulary.workflows.answering.answers import ProtectionMethod
 
@@ -93,11 +93,11 @@ def test_a_service_file_says_what_is_served_and_how(read, tmp_path):
 
 
 def test_every_limit_may_be_set_and_the_names_of_the_service_are_told(read):
-    limits = {limit.name: number for number, limit in enumerate(fields(Limits), 2)}
+    limits = {limit.name: number for number, limit in enumerate(fields(ServiceLimits), 2)}
     told = "\n".join(f"{name} = {number}" for name, number in limits.items() if name != "cache_bytes")
     told, limits["cache_bytes"] = f'{told}\ncache = "64 MiB"', 64 * 2**20
     file = read(SERVICE.replace("burst = 7", told).replace("port = 0", 'hosts = ["tables.example:8443"]'))
-    assert file.limits == Limits(**limits)
+    assert file.limits == ServiceLimits(**limits)
     assert file.listening.hosts.allow("tables.example:8443")
     assert file.listening.hosts.allow("localhost:8000")
     assert not file.listening.hosts.allow("tables.example")

@@ -14,7 +14,7 @@ from tabulary.builder import problems
 from tabulary.builder.app import create_app
 from tabulary.builder.counting import what_was_asked
 from tabulary.builder.security import analyst, custodian, optional_caller, protect
-from tabulary.builder.service import Limits, Service
+from tabulary.builder.service import Service, ServiceLimits
 from tabulary.builder.state import State
 from tests.builders import GENEROUS, Caller
 
@@ -151,14 +151,14 @@ def test_a_guess_while_waiting_is_not_even_looked_at(file_state, monkeypatch):
 
 
 def test_one_token_is_one_client_from_however_many_addresses(file_state):
-    guarded = GuardedService(file_state, Limits(requests_a_minute=1, burst=3))
+    guarded = GuardedService(file_state, ServiceLimits(requests_a_minute=1, burst=3))
     _, secret = file_state.tokens.add("Carl", "custodian")
     answers = [guarded.ask("/custodian", secret, address=f"192.0.2.{i}").status_code for i in range(5)]
     assert answers == [200, 200, 200, 429, 429]
 
 
 def test_an_address_that_asks_too_often_is_told_to_wait_whatever_it_says_it_is(file_state):
-    guarded = GuardedService(file_state, Limits(requests_a_minute=1, burst=3))
+    guarded = GuardedService(file_state, ServiceLimits(requests_a_minute=1, burst=3))
     answers = [
         guarded.ask("/api/datasets", headers={"X-Forwarded-For": f"192.0.2.{i}", "User-Agent": str(i)})
         for i in range(4)
@@ -222,7 +222,7 @@ def test_what_an_answer_says_itself_stands(file_state):
     assert answer.headers.get_list("referrer-policy") == ["origin"]
 
 
-SMALL = Limits(requests_a_minute=1000, burst=1000, body_bytes=1000)
+SMALL = ServiceLimits(requests_a_minute=1000, burst=1000, body_bytes=1000)
 
 
 def test_a_body_up_to_the_limit_arrives_whole(file_state):

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from tabulary.builder.api.bodies import Bodies, Body, BodyQuestion
 from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.security import analyst, optional_caller
-from tabulary.builder.service import Dataset, Service
+from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.working import Pool, WaitingCaller
 from tabulary.errors import UnknownDataset, listed
 from tabulary.workflows.answering.answers import ProtectionMethod
@@ -64,7 +64,7 @@ class Answering:
             pool.close()
         self._bodies.clear()
 
-    def dataset(self, name: str) -> Dataset:
+    def dataset(self, name: str) -> ServedDataset:
         """Return the dataset of that name, or raise UnknownDataset."""
         try:
             return self.service.datasets[name]
@@ -104,7 +104,7 @@ class Answering:
         return await self._tables.done(object(), partial(work, *args, **options), WaitingCaller(request))
 
 
-async def payer_of(request: Request, dataset: Dataset) -> str | None:
+async def payer_of(request: Request, dataset: ServedDataset) -> str | None:
     """Return the account that pays for a question: None where nothing is paid; a problem where nobody could.
 
     It looks at the token alone, so that a refusal costs nothing and tells nothing about the data.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.formats import AnswerFormat
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.cellkey import CellKeyTable
 from tabulary.core.privacy import describe_privacy
 from tabulary.release import SigningKey
@@ -27,7 +27,7 @@ class TableQuestion:
     Only the document says of itself which question it answers, so a signature of another format would prove little.
     """
 
-    dataset: Dataset
+    dataset: ServedDataset
     question: Question
     form: AnswerFormat
     payer: str | None
@@ -62,7 +62,7 @@ class TableQuestion:
 class AnsweredTable:
     """The answer to a question, with the words of its dataset, ready to be written in any format."""
 
-    dataset: Dataset
+    dataset: ServedDataset
     question: Question
     answer: TableAnswer
 
@@ -105,14 +105,14 @@ class AnsweredTable:
         return replace(told, title=f"{told.heading} ({'; '.join(filters)})") if filters else told
 
 
-def answer_to(dataset: Dataset, question: Question, payer: str | None) -> TableAnswer:
+def answer_to(dataset: ServedDataset, question: Question, payer: str | None) -> TableAnswer:
     """Return the answer to a question, cut to it. May count, may debit, may take seconds."""
     answers = dataset.answers
     answer = answers.answer(question.margin(answers.domain), asker=payer, linear=question.linear)
     return replace(answer, table=question.cut(answer.table))
 
 
-def accuracy_of(dataset: Dataset, question: Question) -> dict[str, object]:
+def accuracy_of(dataset: ServedDataset, question: Question) -> dict[str, object]:
     """Return the size of a table, its expected error and its price as plain data; refuse one that is not allowed."""
     answers = dataset.answers
     margin = question.margin(answers.domain)

@@ -44,7 +44,7 @@ from tabulary.builder.api.models import NeighboursModel
 from tabulary.builder.counting import CALLER
 from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.security import custodian
-from tabulary.builder.service import Dataset, Service
+from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import Action, Actor
 from tabulary.builder.throttle import address_of
 from tabulary.core.neighbours import Neighbours
@@ -302,7 +302,7 @@ def _entry(entry: Entry) -> EntryModel:
     )
 
 
-def held_dataset(dataset: Dataset) -> HeldDataset:
+def held_dataset(dataset: ServedDataset) -> HeldDataset:
     """Return a dataset as the custodian sees it."""
     answers = dataset.answers
     # The tables of other methods have a plan each, or none.

@@ -15,7 +15,7 @@ from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.describing import NOT_MODIFIED, REFUSED, UNKNOWN, DatasetName, operation
 from tabulary.builder.api.models import DatasetDetails, DatasetList, Health, PlanModel
 from tabulary.builder.problems import HTTPProblem
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.core.domain import Margin
 from tabulary.core.privacy import describe_privacy
 from tabulary.release import PublicKey
@@ -98,7 +98,7 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
 class _FreeQuestion:
     """A question about a dataset that is not a table: it costs nothing, and its answer is a JSON document."""
 
-    dataset: Dataset
+    dataset: ServedDataset
 
     @property
     def payer(self) -> None:
@@ -143,7 +143,7 @@ class PlanQuestion(_FreeQuestion):
         return Body.json(_plan(self.dataset, self.margin))
 
 
-def _line(dataset: Dataset) -> dict[str, object]:
+def _line(dataset: ServedDataset) -> dict[str, object]:
     method = dataset.answers.method
     return {
         "id": dataset.name,
@@ -155,7 +155,7 @@ def _line(dataset: Dataset) -> dict[str, object]:
     }
 
 
-def _details(dataset: Dataset, signer: PublicKey | None) -> dict[str, object]:
+def _details(dataset: ServedDataset, signer: PublicKey | None) -> dict[str, object]:
     answers, domain = dataset.answers, dataset.answers.domain
     plan = dataset.largest_plan
     return {
@@ -180,7 +180,7 @@ def _details(dataset: Dataset, signer: PublicKey | None) -> dict[str, object]:
     }
 
 
-def _plan(dataset: Dataset, margin: Margin) -> dict[str, object]:
+def _plan(dataset: ServedDataset, margin: Margin) -> dict[str, object]:
     plan = dataset.answers.plan_of(margin)
     if plan is None:
         raise HTTPProblem(

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tabulary.builder.api.formats import FORMATS
 from tabulary.builder.api.models import ProblemModel
 from tabulary.builder.problems import MEDIA_TYPE
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 
 DatasetName = Annotated[str, Path(alias="id", description="The name of the dataset, as in the list of them.")]
 FormatName = Annotated[
@@ -126,7 +126,7 @@ def _parameter(name: str) -> dict[str, Any]:
     }
 
 
-def described(document: dict[str, Any], datasets: Sequence[Dataset]) -> dict[str, Any]:
+def described(document: dict[str, Any], datasets: Sequence[ServedDataset]) -> dict[str, Any]:
     """Return the description of the service, with what FastAPI does not say: the problem, and examples that work."""
     components = document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).setdefault(BEARER, {"type": "http", "scheme": "bearer"})
@@ -142,7 +142,7 @@ def described(document: dict[str, Any], datasets: Sequence[Dataset]) -> dict[str
     return document
 
 
-def _examples(datasets: Sequence[Dataset]) -> dict[str, list[Any]]:
+def _examples(datasets: Sequence[ServedDataset]) -> dict[str, list[Any]]:
     """Return parameters that make a question to the first dataset."""
     if not datasets:
         return {}

@@ -13,7 +13,7 @@ from tabulary.builder.api.asking import json_only, refuse_unknown
 from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.describing import BAD_BODY, PAID, DatasetName, operation
 from tabulary.builder.api.models import AskedTest, HypothesisResult
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.core.domain import Domain
 from tabulary.errors import InvalidNoise, InvalidWorkload, TooManyCells
 from tabulary.infer import independence
@@ -54,13 +54,13 @@ class HypothesisQuestion:
     Made by `of`, which refuses what cannot be tested before anything is counted or paid.
     """
 
-    dataset: Dataset
+    dataset: ServedDataset
     question: Question
     cells: tuple[dict[str, str], ...]
     payer: str | None
 
     @classmethod
-    def of(cls, dataset: Dataset, body: AskedTest, payer: str | None) -> "HypothesisQuestion":
+    def of(cls, dataset: ServedDataset, body: AskedTest, payer: str | None) -> "HypothesisQuestion":
         """Return the test that a body asks for; refuse what cannot be tested."""
         question = _tested_table(dataset.answers.domain, body)
         # In the order of the table, so that one cell is one question however it is written.

@@ -20,7 +20,7 @@ from tabulary.builder.api.describing import (
 )
 from tabulary.builder.api.formats import AnswerFormat, format_accepted, format_named
 from tabulary.builder.api.models import Accuracy, AskedMargin, AskedTable, TableModel
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.release.exchange import document_bytes
 from tabulary.workflows.answering.questions import Question
 
@@ -156,7 +156,7 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
 async def table_response(
     answering: Answering,
     request: Request,
-    dataset: Dataset,
+    dataset: ServedDataset,
     question: Question,
     form: AnswerFormat,
     *,
@@ -169,7 +169,9 @@ async def table_response(
     return await answering.response(request, asked, vary=("Accept",))
 
 
-async def _accuracy(request: Request, answering: Answering, dataset: Dataset, question: Question) -> Response:
+async def _accuracy(
+    request: Request, answering: Answering, dataset: ServedDataset, question: Question
+) -> Response:
     document = await answering.done(request, accuracy_of, dataset, question)
     # Not to be kept: the price of a question falls to nothing once somebody paid it.
     return Response(

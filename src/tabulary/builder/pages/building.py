@@ -16,7 +16,7 @@ from tabulary.builder.pages.words import (
     size_sentence,
     variable_name,
 )
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.errors import TableRefused, TooManyCells
 from tabulary.workflows.answering.answers import ProtectionMethod
 
@@ -35,7 +35,7 @@ class TableForecast:
     free: bool = True
 
     @classmethod
-    def of(cls, dataset: Dataset, chosen: Choices) -> "TableForecast":
+    def of(cls, dataset: ServedDataset, chosen: Choices) -> "TableForecast":
         """Return the forecast of the table that was chosen. Counts nobody, and costs nothing."""
         method = dataset.answers.method
         try:
@@ -51,7 +51,7 @@ class TableForecast:
         )
 
 
-def dataset_line(dataset: Dataset) -> dict[str, Any]:
+def dataset_line(dataset: ServedDataset) -> dict[str, Any]:
     """Return what the list of datasets says of one."""
     answers = dataset.answers
     private = answers.method is not ProtectionMethod.cell_key
@@ -70,7 +70,7 @@ def dataset_line(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def build_page(dataset: Dataset, chosen: Choices) -> dict[str, Any]:
+def build_page(dataset: ServedDataset, chosen: Choices) -> dict[str, Any]:
     """Return what the page of a dataset is filled with, given what was chosen so far."""
     answers = dataset.answers
     # One question costs as much as another.
@@ -107,12 +107,12 @@ def build_page(dataset: Dataset, chosen: Choices) -> dict[str, Any]:
     }
 
 
-def filter_name(dataset: Dataset, attribute: str, level: str, names: Names) -> str:
+def filter_name(dataset: ServedDataset, attribute: str, level: str, names: Names) -> str:
     """Return what a filter is called: the variable and its level."""
     return f"{variable_name(dataset, attribute, names)}: {level_name(dataset, attribute, level, names)}"
 
 
-def _variable(dataset: Dataset, attribute: str, chosen: Choices) -> dict[str, Any]:
+def _variable(dataset: ServedDataset, attribute: str, chosen: Choices) -> dict[str, Any]:
     variable = dataset.variables[attribute]
     levels = [(code, variable.level(code)) for code in dataset.answers.domain.levels_of(attribute)]
     return {

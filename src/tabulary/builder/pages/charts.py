@@ -10,7 +10,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from tabulary.builder.pages.layout import BuiltTable, Cell
+from tabulary.builder.pages.layout import BuiltTable, PageCell
 from tabulary.release.svg import (
     CHARACTER,
     HATCH,
@@ -139,7 +139,9 @@ def _columns(names: Sequence[str], texts: Sequence[str]) -> tuple[float, bool, b
     return float(_NARROWEST), True, False
 
 
-def _square(cell: Cell, x: float, y: float, side: float, most: float, told: str, *, numbered: bool) -> str:
+def _square(
+    cell: PageCell, x: float, y: float, side: float, most: float, told: str, *, numbered: bool
+) -> str:
     box = f'x="{x:g}" y="{y:g}" width="{side - 1:g}" height="{_ROW - 1}"'
     parts = [f"<g><title>{escape(told)}</title>"]
     parts.append(f'<rect class="shade" {box} fill-opacity="{_shade(cell.value, most):.3g}"/>')
@@ -174,14 +176,14 @@ _SOLID = '<rect class="bar filled" x="0" y="-6" width="26" height="12"/>'
 _WHISKER = f'<path class="reach" d="{whisker_path(2, 26, 0)}"/>'
 
 
-def _axis(cells: Sequence[Cell], left: float, right: float) -> Axis:
+def _axis(cells: Sequence[PageCell], left: float, right: float) -> Axis:
     """Return the axis that holds zero, every number and every interval."""
     held = [end for cell in cells for end in (cell.value, cell.lower, cell.upper) if end is not None]
     low, high = min([0.0, *held]), max([0.0, *held])
     return Axis(low, high if high > low else low + 1.0, left, right)
 
 
-def _bar(cell: Cell, axis: Axis, y: float) -> str:
+def _bar(cell: PageCell, axis: Axis, y: float) -> str:
     if cell.value is None:
         return ""
     zero, end = axis.x(0.0), axis.x(cell.value)
@@ -209,15 +211,15 @@ def _tick(value: float, percent: bool) -> str:
     return show_tick(value) + ("\u00a0%" if percent else "")
 
 
-def _beside(cell: Cell) -> str:
+def _beside(cell: PageCell) -> str:
     return f"{cell.text} ± {cell.half}" if cell.half else cell.text
 
 
-def _is_percent(cells: Sequence[Cell]) -> bool:
+def _is_percent(cells: Sequence[PageCell]) -> bool:
     return any(cell.text.endswith("%") for cell in cells)
 
 
-def _extremes(view: BuiltTable, cells: Sequence[Sequence[Cell]]) -> str:
+def _extremes(view: BuiltTable, cells: Sequence[Sequence[PageCell]]) -> str:
     """Return in words what stands out in a picture: the largest number, the smallest, and what is in doubt."""
     found = [
         (cell.value, ", ".join((*view.row_labels[i], *view.column_labels[j])) or view.measure, cell)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import accumulate
 from urllib.parse import urlencode
 
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.builder.state import Token
 from tabulary.builder.state.log import LogEntry
 from tabulary.builder.state.usage import DayOfUse
@@ -22,7 +22,7 @@ MOST_POINTS = 400
 
 
 @dataclass(frozen=True)
-class Part:
+class BudgetShare:
     """What was spent of one parameter of a budget: `share` is between 0 and 1, the amounts are exact."""
 
     budget: str
@@ -47,7 +47,7 @@ def percent(share: float) -> str:
     return "more than 99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
 
 
-def parts(balance: Balance) -> tuple[Part, ...]:
+def parts(balance: Balance) -> tuple[BudgetShare, ...]:
     """Return what was spent of each parameter that an account counts.
 
     >>> spending = Balance(Amount(rho=Fraction(1, 2)), Amount(rho=Fraction(1, 6)))
@@ -56,7 +56,7 @@ def parts(balance: Balance) -> tuple[Part, ...]:
     """
     budget, spent, left = (_parameters(each) for each in (balance.budget, balance.spent, balance.remaining))
     return tuple(
-        Part(
+        BudgetShare(
             budget=_show(name, budget[name]),
             spent=_show(name, spent[name]),
             left=_show(name, left[name]),
@@ -72,14 +72,14 @@ class AccountLine:
 
     name: str
     pays_for: str
-    parts: tuple[Part, ...]
+    parts: tuple[BudgetShare, ...]
     neighbours: str
     entries: int
     head: str
     url: str
 
     @classmethod
-    def of(cls, account: Account, datasets: Iterable[Dataset]) -> "AccountLine":
+    def of(cls, account: Account, datasets: Iterable[ServedDataset]) -> "AccountLine":
         """Return the line of an account; one that pays for no dataset is an analyst's."""
         head = account.head()
         titles = [dataset.title for dataset in datasets if dataset.account == account.name]
@@ -199,7 +199,7 @@ class UseLine:
     share: float
 
 
-def use_lines(uses: Sequence[DayOfUse], datasets: Iterable[Dataset]) -> tuple[UseLine, ...]:
+def use_lines(uses: Sequence[DayOfUse], datasets: Iterable[ServedDataset]) -> tuple[UseLine, ...]:
     """Return the requests by day and dataset, under the titles of the datasets."""
     most = max((use.requests for use in uses), default=1)
     titles = {"": "None in particular", **{dataset.name: dataset.title for dataset in datasets}}

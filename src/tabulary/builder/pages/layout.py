@@ -36,16 +36,16 @@ _TOTAL = "Total"
 _EARNS_A_DECIMAL = 2.0
 
 
-class Cell(NamedTuple):
+class PageCell(NamedTuple):
     """A number as it is shown: rounded, how far it may be off, and whether noise dominates it.
 
     `levels` names the cell as a query, "sex=F&age=old", for whoever picks it; an attribute that is summed over is not
     in it. None where it cannot be picked: a sum of some of the levels. `value`, `lower` and `upper` are not rounded;
     None where there is no number, or no interval.
 
-    >>> Cell("1,240", "35", False, "sex=F", False, 1239.6, 1205.1, 1274.1).words
+    >>> PageCell("1,240", "35", False, "sex=F", False, 1239.6, 1205.1, 1274.1).words
     '1,240, give or take 35'
-    >>> Cell("−3", "35", True, "sex=M", False, -3.0, -37.5, 31.5).words
+    >>> PageCell("−3", "35", True, "sex=M", False, -3.0, -37.5, 31.5).words
     '−3, give or take 35: noise dominates'
     """
 
@@ -70,7 +70,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BuiltTable(PageTable[Cell]):
+class BuiltTable(PageTable[PageCell]):
     """Everything that a page writes of a table, in the order in which it is written.
 
     `row_labels` and `column_labels` name the rows and columns without totals, a label for each attribute; one empty
@@ -145,7 +145,7 @@ class BuiltTable(PageTable[Cell]):
         cells = f"{rows * columns:,} cell{'' if rows * columns == 1 else 's'}"
         return f"{cells}, {rows:,} × {columns:,}" if rows > 1 and columns > 1 else cells
 
-    def cells(self) -> list[tuple[Cell, ...]]:
+    def cells(self) -> list[tuple[PageCell, ...]]:
         """Return the cells without totals, row by row."""
         return [row.cells[: len(self.column_labels)] for row in self.body if not row.total]
 
@@ -270,7 +270,7 @@ def _unit(shown: Grid, *, percent: bool) -> _Unit:
     return _Unit(1.0 if percent else max(1.0, 10.0 ** (math.floor(math.log10(least)) - 1)), percent)
 
 
-def _body(shown: Grid, named: _Names, unit: _Unit) -> Iterator[PageRow[Cell]]:
+def _body(shown: Grid, named: _Names, unit: _Unit) -> Iterator[PageRow[PageCell]]:
     lines = zip(
         named.row_heads(),
         named.queries(named.choices.rows),
@@ -302,15 +302,15 @@ def _cell(
     levels: str | None,
     total: bool,
     unit: _Unit,
-) -> Cell:
+) -> PageCell:
     if not parts:
-        return Cell(IMPOSSIBLE, "", False, None, total, None, None, None)
+        return PageCell(IMPOSSIBLE, "", False, None, total, None, None, None)
     if value != value:
-        return Cell(NO_NUMBER, "", False, levels, total, None, None, None)
+        return PageCell(NO_NUMBER, "", False, levels, total, None, None, None)
     if width != width:
-        return Cell(unit.number(value), "", False, levels, total, value, None, None)
+        return PageCell(unit.number(value), "", False, levels, total, value, None, None)
     half = unit.width(width) if width else ""
-    return Cell(unit.number(value), half, doubt, levels, total, value, lower, upper)
+    return PageCell(unit.number(value), half, doubt, levels, total, value, lower, upper)
 
 
 def _joined(row: str | None, column: str | None) -> str | None:

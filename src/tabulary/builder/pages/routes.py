@@ -30,7 +30,7 @@ from tabulary.builder.pages.table_page import (
     tested,
 )
 from tabulary.builder.problems import HTTPProblem
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.workflows.answering.answers import ProtectionMethod
 
 # Kept by a browser, and asked for again each time: it costs an answer without a body.
@@ -113,7 +113,7 @@ class _Pages:
             )
         return await table_response(self._answering, request, dataset, question, written, payer=analyst.payer)
 
-    async def _asked_by_analyst(self, request: Request) -> tuple[Dataset, Choices, SignedIn]:
+    async def _asked_by_analyst(self, request: Request) -> tuple[ServedDataset, Choices, SignedIn]:
         """Return what an analyst asks for, who may; refuse anyone else, and what is not to be paid for."""
         dataset = self._answering.dataset(request.path_params["name"])
         domain = dataset.answers.domain
@@ -128,7 +128,9 @@ class _Pages:
         dataset.answers.allowed_tables.refuse(chosen.question(domain).margin(domain))
         return dataset, chosen, who
 
-    async def _paid_table(self, request: Request, dataset: Dataset, chosen: Choices, origin: str) -> Response:
+    async def _paid_table(
+        self, request: Request, dataset: ServedDataset, chosen: Choices, origin: str
+    ) -> Response:
         # Refuses a total that is public, which the rules of the allowed tables do not know.
         margin = chosen.question(dataset.answers.domain).margin(dataset.answers.domain)
         await self._answering.done(request, dataset.answers.plan_of, margin)
@@ -155,7 +157,7 @@ class _Pages:
         return "nothing" if left is None else str(left)
 
     async def _outcome(
-        self, request: Request, dataset: Dataset, chosen: Choices, payer: str | None
+        self, request: Request, dataset: ServedDataset, chosen: Choices, payer: str | None
     ) -> HypothesisOutcome | None:
         """Return what a test on the page found: the one that the API gives, made where it makes it."""
         test = tested(dataset, chosen, payer)
@@ -167,7 +169,7 @@ class _Pages:
             return HypothesisOutcome.refused(refusal)
         return outcome_in_words(dataset, chosen, json.loads(body.content))
 
-    def _build(self, dataset: Dataset, chosen: Choices) -> bytes:
+    def _build(self, dataset: ServedDataset, chosen: Choices) -> bytes:
         return self._site.html("build.html.j2", **build_page(dataset, chosen))
 
     def _kept(self, request: Request, body: Body) -> Response:
@@ -181,7 +183,7 @@ class PageQuestion:
     """The page of a table; `asker` is the analyst who signed in and pays, `outcome` what a test on the page found."""
 
     site: Site
-    dataset: Dataset
+    dataset: ServedDataset
     chosen: Choices
     origin: str
     asker: Payer | None = None

@@ -26,7 +26,7 @@ from tabulary.builder.pages.words import (
     size_sentence,
     variable_name,
 )
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.errors import InvalidNoise, InvalidTable, InvalidWorkload, TooManyCells
 from tabulary.workflows.answering.answers import ProtectionMethod
 
@@ -72,7 +72,7 @@ class Payer:
     form_token: str
 
 
-def heading(dataset: Dataset, chosen: Choices) -> str:
+def heading(dataset: ServedDataset, chosen: Choices) -> str:
     """Return what a table is called: by which variables, of whom."""
     names = [variable_name(dataset, a, chosen.names) for a in chosen.by]
     by = f"People by {_together(names)}" if names else "Number of people"
@@ -81,7 +81,7 @@ def heading(dataset: Dataset, chosen: Choices) -> str:
 
 
 def ask_page(
-    dataset: Dataset, chosen: Choices, forecast: TableForecast, origin: str, asker: Payer | None
+    dataset: ServedDataset, chosen: Choices, forecast: TableForecast, origin: str, asker: Payer | None
 ) -> dict[str, Any]:
     """Return what a page says of a table that has to be paid for: how accurate it would be, and how to ask.
 
@@ -97,7 +97,7 @@ def ask_page(
 
 
 def table_page(
-    dataset: Dataset,
+    dataset: ServedDataset,
     chosen: Choices,
     origin: str,
     asker: Payer | None = None,
@@ -143,7 +143,7 @@ def _drawn(chart: Chart, view: BuiltTable) -> Markup:
             return Markup()
 
 
-def _around(dataset: Dataset, chosen: Choices, origin: str, asker: Payer | None) -> dict[str, Any]:
+def _around(dataset: ServedDataset, chosen: Choices, origin: str, asker: Payer | None) -> dict[str, Any]:
     """Return what is shown around a table, whether it is there or has still to be paid for."""
     title = heading(dataset, chosen)
     name, method = dataset.name, dataset.answers.method
@@ -192,7 +192,7 @@ def _table_items(chosen: Choices) -> list[tuple[str, str]]:
     return [pair for pair in chosen.items() if pair[0] in ("rows", "columns", "where", "keep")]
 
 
-def _variable(dataset: Dataset, chosen: Choices, attribute: str, other: str) -> dict[str, Any]:
+def _variable(dataset: ServedDataset, chosen: Choices, attribute: str, other: str) -> dict[str, Any]:
     kept = dict(chosen.keep).get(attribute, ())
     return {
         "name": variable_name(dataset, attribute, chosen.names),
@@ -204,7 +204,7 @@ def _variable(dataset: Dataset, chosen: Choices, attribute: str, other: str) -> 
     }
 
 
-def _downloads(dataset: Dataset, chosen: Choices) -> list[tuple[str, str]]:
+def _downloads(dataset: ServedDataset, chosen: Choices) -> list[tuple[str, str]]:
     """Return every format with its address: that of the API, or of a page where somebody has to be signed in."""
     address = chosen.file_url if _needs_token(dataset) else chosen.api_url
     cells = chosen.question(dataset.answers.domain).cells(dataset.answers.domain)
@@ -221,12 +221,12 @@ def _can_write(form: AnswerFormat, cells: int) -> bool:
     return True
 
 
-def _curl(dataset: Dataset, chosen: Choices, origin: str) -> str:
+def _curl(dataset: ServedDataset, chosen: Choices, origin: str) -> str:
     token = ["-H", "Authorization: Bearer TOKEN"] if _needs_token(dataset) else []
     return shlex.join(["curl", *token, origin + chosen.api_url(dataset.name, "csv")])
 
 
-def _python(dataset: Dataset, chosen: Choices, origin: str) -> str:
+def _python(dataset: ServedDataset, chosen: Choices, origin: str) -> str:
     """Return the call in Python that gives the same table."""
     token = ", token=TOKEN" if _needs_token(dataset) else ""
     call = "table" if dataset.answers.method is not ProtectionMethod.cell_key else "perturbed_table"
@@ -238,11 +238,11 @@ def _python(dataset: Dataset, chosen: Choices, origin: str) -> str:
     return f"import tabulary as tb\n\n{connected}\ntable = builder.{call}({', '.join(given)})"
 
 
-def _needs_token(dataset: Dataset) -> bool:
+def _needs_token(dataset: ServedDataset) -> bool:
     return dataset.answers.method is ProtectionMethod.interactive
 
 
-def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[dict[str, object]]:
+def _picked(dataset: ServedDataset, chosen: Choices, cell: Mapping[str, str]) -> list[dict[str, object]]:
     """Return the fields by which one of two cells is chosen: for each variable its levels, or all of them."""
     kept = dict(chosen.keep)
     return [
@@ -260,7 +260,7 @@ def _picked(dataset: Dataset, chosen: Choices, cell: Mapping[str, str]) -> list[
 
 
 def tested(
-    dataset: Dataset, chosen: Choices, payer: str | None
+    dataset: ServedDataset, chosen: Choices, payer: str | None
 ) -> HypothesisQuestion | HypothesisOutcome | None:
     """Return the test that was chosen: None if none was, and the reason if it cannot be made."""
     if chosen.test is None:
@@ -275,7 +275,7 @@ def tested(
         return HypothesisOutcome.refused(refusal)
 
 
-def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]) -> HypothesisOutcome:
+def outcome_in_words(dataset: ServedDataset, chosen: Choices, found: Mapping[str, Any]) -> HypothesisOutcome:
     """Return what the API says of a test, in sentences."""
     if chosen.test is Hypothesis.difference:
         named = [_quoted(dataset, cell, chosen.names) for cell in (chosen.first, chosen.second)]
@@ -289,7 +289,7 @@ def outcome_in_words(dataset: Dataset, chosen: Choices, found: Mapping[str, Any]
     )
 
 
-def _quoted(dataset: Dataset, cell: Levels, names: Names) -> str:
+def _quoted(dataset: ServedDataset, cell: Levels, names: Names) -> str:
     return f"“{cell_name(dataset, cell, names)}”"
 
 

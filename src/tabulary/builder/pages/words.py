@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tabulary.builder.pages.choices import Levels, Names
-from tabulary.builder.service import Dataset
+from tabulary.builder.service import ServedDataset
 from tabulary.core.privacy import privacy_from_description
 from tabulary.planning import show_width
 from tabulary.release.svg import show_count
@@ -32,12 +32,12 @@ FREE = "This question was paid for already. Asking it again is free."
 _UNLIKELY, _VERY_UNLIKELY = 0.05, 0.001
 
 
-def variable_name(dataset: Dataset, attribute: str, names: Names) -> str:
+def variable_name(dataset: ServedDataset, attribute: str, names: Names) -> str:
     """Return what a variable is called."""
     return attribute if names is Names.codes else dataset.variables[attribute].label
 
 
-def level_name(dataset: Dataset, attribute: str, level: str, names: Names) -> str:
+def level_name(dataset: ServedDataset, attribute: str, level: str, names: Names) -> str:
     """Return what a level is called."""
     return level if names is Names.codes else dataset.variables[attribute].level(level)
 
@@ -75,7 +75,7 @@ def price_sentence(price: Mapping[str, str] | None, method: ProtectionMethod) ->
     return PRICE.format(privacy_from_description(price))
 
 
-def cell_name(dataset: Dataset, cell: Levels, names: Names) -> str:
+def cell_name(dataset: ServedDataset, cell: Levels, names: Names) -> str:
     """Return a cell by its levels, or what is summed over all of them."""
     return ", ".join(level_name(dataset, a, level, names) for a, level in cell) or "everyone"
 

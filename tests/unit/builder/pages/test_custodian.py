@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabulary.builder.app import create_app
-from tabulary.builder.pages.custodian_data import HEIGHT, WIDTH, Part, Timeline, parts, percent
+from tabulary.builder.pages.custodian_data import HEIGHT, WIDTH, BudgetShare, Timeline, parts, percent
 from tabulary.builder.service import Service
 from tabulary.builder.state import Action, Actor, Requests, State
 from tabulary.core.neighbours import Neighbours
@@ -424,7 +424,7 @@ def test_a_share_is_never_said_to_be_nothing_or_all_unless_it_is(share):
     said = percent(float(share))
     assert (said == "0 %") == (float(share) == 0)
     assert (said == "100 %") == (float(share) == 1)
-    assert Part("", "", "", float(share)).percent == said
+    assert BudgetShare("", "", "", float(share)).percent == said
 
 
 def test_the_picture_of_a_spending_rises_to_what_was_spent_and_stays_within_its_frame(office):

@@ -13,7 +13,7 @@ from tabulary.builder.app import create_app
 from tabulary.builder.pages.choices import Choices
 from tabulary.builder.pages.rendering import PAGE_POLICY, assets
 from tabulary.builder.pages.sessions import form_token
-from tabulary.builder.service import Limits, Variable
+from tabulary.builder.service import ServiceLimits, Variable
 from tabulary.builder.state import Role
 from tests.builders import DOMAIN, Caller, service
 
@@ -435,7 +435,7 @@ def test_a_method_that_no_page_takes_and_too_many_requests_are_pages_too(held, a
     assert found.status_code == 405
     assert found.headers["allow"] == "GET, HEAD"
     assert "This cannot be done here" in found.text
-    hurried = Caller(create_app(replace(held, limits=Limits(requests_a_minute=1, burst=1))))
+    hurried = Caller(create_app(replace(held, limits=ServiceLimits(requests_a_minute=1, burst=1))))
     hurried.get("/", accept=HTML)
     refused = hurried.get("/", accept=HTML)
     assert (refused.status_code, int(refused.headers["retry-after"]) > 0) == (429, True)

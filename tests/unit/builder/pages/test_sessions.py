@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tabulary.builder.app import create_app
 from tabulary.builder.pages import sessions
-from tabulary.builder.service import Limits, Service
+from tabulary.builder.service import Service, ServiceLimits
 from tabulary.builder.state import State
 from tabulary.builder.state.sessions import IDLE
 from tests.builders import GENEROUS, Caller
@@ -105,7 +105,7 @@ def test_guesses_are_slowed_as_those_of_the_api_are_and_with_them(house):
 
 
 def test_one_token_cannot_sign_in_from_everywhere_at_once(tmp_path):
-    house = House(tmp_path, Limits(requests_a_minute=1, burst=3))
+    house = House(tmp_path, ServiceLimits(requests_a_minute=1, burst=3))
     statuses = []
     for i in range(4):
         visitor = house.visitor(address=f"192.0.2.{i}")
