@@ -326,7 +326,7 @@ def test_a_new_key_is_secret_fresh_and_never_overwrites_another(tmp_path):
 @pytest.mark.parametrize(
     ("content", "mode", "words"),
     [
-        (None, 0o600, ["no key file", "--init", "pay for"]),
+        (None, 0o600, ["no key file", "pay for"]),
         ("ab" * 32, 0o644, ["chmod 600"]),
         ("ab" * 32, 0o620, ["chmod 600"]),
         ("ab" * 31, 0o600, ["too short", "pay for"]),
