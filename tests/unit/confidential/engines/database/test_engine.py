@@ -923,11 +923,11 @@ def interrupted(engine, begun):
 
     pressing = threading.Thread(target=press)
     pressing.start()
-    with pytest.raises(KeyboardInterrupt):
-        try:
+    try:
+        with pytest.raises(KeyboardInterrupt):
             engine.count([("sex",)])
-        finally:
-            ended.set()
+    finally:
+        ended.set()
     pressing.join()
 
 
