@@ -274,3 +274,40 @@ def test_tests_speak_to_public_names():
         for file in (ROOT / "tests").rglob("*.py")
     }
     assert not {file: names for file, names in found.items() if names}
+
+
+def test_no_two_classes_share_a_name():
+    """One concept has one name, and one name one concept."""
+    homes: dict[str, list[str]] = {}
+    for source in (SOURCE, PAPERS):
+        for file in source.rglob("*.py"):
+            for node in ast.parse(file.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(str(file.relative_to(ROOT)))
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
+def spoken_flags(text: str) -> list[str]:
+    """The options of a command line that texts in a file name, style sheets aside."""
+    texts = [
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return [
+        found
+        for each in texts
+        if "var(--" not in each
+        for found in re.findall(r"(?<![\w-])--[a-z][a-z-]+", each)
+    ]
+
+
+def test_flags_are_found_in_messages_and_style_sheets_are_left_alone():
+    assert spoken_flags('raise ValueError(f"{name}: leave --by out.")') == ["--by"]
+    assert spoken_flags('STYLE = ".a{--ink:black;color:var(--ink)}"') == []
+
+
+def test_no_layer_below_the_command_line_speaks_of_flags():
+    rooms = [file for file in SOURCE.rglob("*.py") if file.relative_to(SOURCE).parts[0] != "cli"]
+    found = {str(file.relative_to(SOURCE)): spoken_flags(file.read_text("utf-8")) for file in rooms}
+    assert {file: flags for file, flags in found.items() if flags} == {}

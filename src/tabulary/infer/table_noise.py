@@ -242,7 +242,12 @@ def whole_counts(counts: ArrayLike) -> Integers:
 
 def _stated(table: ReleasedTable) -> TableNoise:
     errors: Any = table.errors
-    if isinstance(errors, CellErrors) and errors.scale == 1:
+    # One cell shares its draws with no other.
+    if (
+        isinstance(errors, CellErrors)
+        and errors.scale == 1
+        and (errors.shared is None or errors.terms.size == 1)
+    ):
         return IndependentNoise(errors.noise, errors.terms)
     law = getattr(errors, "law", None)
     if law is not None:
