@@ -1,4 +1,4 @@
-"""A table builder's client: tables from a service, as good as tables from a release on disk."""
+"""The client of a table builder. Its tables work like tables from a release on disk."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a table builder tells about a dataset: all that is public but its tables."""
+"""The description of a dataset of a table builder: everything public except its tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ from tabulary.release.promise import Promise
 
 @dataclass(frozen=True)
 class RemoteDataset:
-    """A dataset of a table builder: its attributes, which tables may be asked for, and what is promised.
+    """A dataset of a table builder: its attributes, the allowed tables, and the promise.
 
-    `privacy` is what all tables together cost, or one question of an interactive dataset; None where there is no
-    differential privacy. `labels` says how attributes are called where people read.
+    `privacy` is the cost of all tables together or, for an interactive dataset, of one question; None without
+    differential privacy. `labels` are the names of attributes for readers.
 
     >>> allowed = AllowedTables(Domain({"sex": ["F", "M"]}), order=1)
     >>> promise = Promise("This release is …", (), "One person …", (), ())
@@ -48,7 +48,7 @@ class RemoteDataset:
 
 
 def dataset_from_description(description: Any) -> RemoteDataset:
-    """Return the dataset that a table builder describes; refuse anything else."""
+    """Return the dataset that a table builder describes; refuse any other document."""
     try:
         domain = Domain(
             {v["name"]: v["levels"] for v in description["variables"]}, description["structural_zeros"]

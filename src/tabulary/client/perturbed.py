@@ -1,4 +1,4 @@
-"""A table from a dataset without differential privacy: counts as they are published, and what is said of them."""
+"""A table from a dataset without differential privacy: its published counts and the service's statement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class RemoteCellKeyTable(LongForm):
     """Counts perturbed by a method that is NOT differentially private, as a table builder publishes them.
 
-    `counts` is a masked array, masked where a count is withheld. The law of the errors is not known, so this is no
-    `ReleasedTable`, and the functions of `tb.infer` do not take it. `promise` is the service's own statement,
-    `perturbation` what it tells of the method.
+    `counts` is a masked array; withheld counts are masked. The law of the errors is not known, so this is not a
+    `ReleasedTable`, and the functions of `tb.infer` do not accept it. `promise` is the service's own statement, and
+    `perturbation` its description of the method.
 
     >>> table = RemoteCellKeyTable(Domain({"sex": ["F", "M"]}), np.ma.masked_less([12, 3], 10), "NOT …")
     >>> table
@@ -57,7 +57,7 @@ class RemoteCellKeyTable(LongForm):
         return None if np.ma.getmaskarray(self.counts)[index] else int(self.counts.data[index])
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the table in long form: the attributes, then `count`, with None for a withheld one."""
+        """Return the table in long form: the attributes, then `count`; None for a withheld count."""
         counts = np.array(self.counts.reshape(-1).tolist(), dtype=object)
         return long_columns(self.domain, {value_name("count", self.margin): counts})
 

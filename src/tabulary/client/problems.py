@@ -1,4 +1,4 @@
-"""What a table builder answers when it refuses, as the error that the same question would raise at home."""
+"""Refusals of a table builder, as the errors that the same question would raise locally."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from tabulary.errors import (
     UnknownMargin,
 )
 
-# Only what speaks of the question; a service that names another error speaks of itself.
+# Only errors about the question. All other errors are about the service.
 _KINDS: Mapping[str, type[PublicError]] = {
     re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower(): kind
     for kind in (
@@ -39,16 +39,16 @@ _KINDS: Mapping[str, type[PublicError]] = {
         UnknownMargin,
     )
 } | {"no-plan": InvalidArgument}
-# What is not there, or not for this method, is another service; what is late or too much is one that is busy.
+# A missing address or method means another kind of service; a timeout or too many requests, a busy one.
 _OTHER_SERVICE = (404, 405, 408, 429)
 _LONGEST = 4_000
 
 
 def problem_error(url: str, status: int, problem: object) -> PublicError:
-    """Return the error for a problem document (RFC 9457): of the same kind, in the words of the service.
+    """Return the error for a problem document (RFC 9457): the same kind, with the message of the service.
 
-    Where the kind says nothing, the status does: what needs a token, or another one, is refused; a request that cannot
-    be understood is invalid; and all else is a service that does not answer, or is no table builder.
+    If the kind is not known, the status decides. A missing or wrong token is a refusal. A request that the service
+    cannot understand is invalid. Everything else means that the service does not answer or is not a table builder.
 
     >>> problem_error("http://127.0.0.1:8000", 403, {"type": "budget-exceeded", "detail": "ε = 1/4 is left."})
     BudgetExceeded('ε = 1/4 is left.')
@@ -78,5 +78,5 @@ def _phrase(status: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return text that a terminal shows as it is, whoever sent it."""
+    """Return text that is safe to show in a terminal, from any sender."""
     return "".join(c if c.isprintable() else " " for c in text[:_LONGEST]).strip()

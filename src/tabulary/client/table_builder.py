@@ -1,4 +1,4 @@
-"""A table builder from the asker's side: questions in Python, released tables as answers."""
+"""The asker's side of a table builder: questions in Python, released tables as answers."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -23,11 +23,11 @@ _MOST_PAGES = 1_000
 
 
 class TableBuilder:
-    """A table builder at an address. Made by `connect`; nothing is asked before the first question.
+    """A table builder at an address. Made by `connect`; it sends nothing before the first question.
 
-    Every answer is checked: it answers the question that was asked, has the shape that it claims, and its standard
-    errors are those of the plan that it names. A plan is fetched once, derived anew, and known by its digest. So a
-    table from here is as good as one from a release on disk, and the functions of `tb.infer` take it.
+    The client checks every answer: it answers this question, it has the shape that it claims, and its standard errors
+    follow from the plan that it names. The client fetches a plan once, derives it again, and identifies it by its
+    digest. So its tables are as reliable as those of a release on disk, and the functions of `tb.infer` accept them.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -37,11 +37,11 @@ class TableBuilder:
 
     @property
     def url(self) -> str:
-        """Where the table builder is."""
+        """The address of the table builder."""
         return self._transport.url
 
     def datasets(self) -> dict[str, str]:
-        """Return the title of every dataset, by the name that it is asked for with."""
+        """Return the title of every dataset, by its name."""
         found: dict[str, str] = {}
         for page in range(1, _MOST_PAGES + 1):
             listing = self._transport.get(["datasets"], [("page", str(page)), ("size", str(_PAGE))])
@@ -55,7 +55,7 @@ class TableBuilder:
         return found
 
     def dataset(self, name: str) -> RemoteDataset:
-        """Return what is public about a dataset: attributes, levels, which tables may be asked, and the promise."""
+        """Return what is public about a dataset: attributes, levels, allowed tables, and the promise."""
         described = self._transport.get(["datasets", name])
         try:
             return dataset_from_description(described)
@@ -71,11 +71,11 @@ class TableBuilder:
         *,
         estimate: Estimate = "published",
     ) -> ReleasedTable:
-        """Return the table by some attributes, of those in the levels `where`, with the levels to `keep`.
+        """Return the table by some attributes, for the people in the levels `where`, with the levels to `keep`.
 
-        `estimate` is "published", what the dataset publishes to everybody, or "linear": the unbiased estimate, which
-        may be negative and which tests need. Both are made of the same measurements. Where answers cost, a new
-        question is paid for and a repeated one is free; the answer is the same for ever.
+        `estimate` is "published", the dataset's published table, or "linear", the unbiased estimate, which may be
+        negative and which tests need. Both come from the same measurements. If answers cost, a new question is paid
+        for and a repeated one is free. The answer is the same for ever.
         """
         asked = _question(by, where, keep)
         document = self._transport.post(
@@ -100,7 +100,7 @@ class TableBuilder:
         where: Mapping[str, str | int] | None = None,
         keep: Mapping[str, Iterable[str | int]] | None = None,
     ) -> RemoteCellKeyTable:
-        """Return a table of a dataset that is NOT differentially private; one that is has `table`."""
+        """Return a table of a dataset that is NOT differentially private. For all other datasets use `table`."""
         asked = _question(by, where, keep)
         document = self._transport.post(["datasets", name, "tables"], asked, signed=True)
         self._check_answers(document, name, asked)
@@ -115,7 +115,7 @@ class TableBuilder:
     def expected_error(
         self, name: str, by: str | Iterable[str], where: Mapping[str, str | int] | None = None
     ) -> ExpectedError:
-        """Return how accurate a table will be, known without asking for it. Costs nothing."""
+        """Return how accurate a table will be, without asking for the table. Costs nothing."""
         asked = _question(by, where, None)
         match self._accuracy(name, asked):
             case {
@@ -145,10 +145,10 @@ class TableBuilder:
         raise self._unfit("the price of a table")
 
     def plan(self, name: str, by: str | Iterable[str] = ()) -> Plan:
-        """Return the plan behind a table: what was measured, at what scale, and what that promises."""
+        """Return the plan behind a table: the measurements, their scale, and what they promise."""
         described = self._transport.get(["datasets", name, "plan"], [("by", a) for a in _names(by)])
         try:
-            # One table of them is asked for at a time.
+            # The tables are fetched one at a time.
             refuse_vast(described, in_all=MOST_TABLES)
             return plan_from_description(described)
         except (PublicError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as problem:
@@ -159,11 +159,11 @@ class TableBuilder:
         return f"<TableBuilder at {self.url}>"
 
     def _plan_behind(self, document: Mapping[str, Any], name: str, asked: Mapping[str, Any]) -> Plan | None:
-        """Return the plan that a table names, if its errors follow from it."""
+        """Return the plan that a table names, if the table's errors follow from it."""
         digest = document.get("plan")
         if document.get("errors") != "plan" or not isinstance(digest, str):
             return None
-        # Deriving a plan of thousands of tables takes a while: one thread does it, the others wait for it.
+        # To derive a plan of thousands of tables takes a while: one thread does it, and the others wait.
         with self._lock:
             if digest not in self._plans:
                 plan = self.plan(name, [*asked["by"], *asked["where"]])
@@ -206,10 +206,10 @@ def connect(
 ) -> TableBuilder:
     """Return the table builder at an address, such as "https://tables.example.org".
 
-    `token` is what an analyst was given, for datasets whose answers cost. It goes to that address only, over https or
-    to this machine; `insecure=True` sends it over plain http all the same. `timeout` is how many seconds an answer may
-    take. A service that is busy is asked again as it says, three times at most. With `key`, the publisher's public key
-    or the file of it, a table is taken only if that key has signed it. Nothing is asked yet.
+    `token` is an analyst's token, for datasets whose answers cost. The client sends it to that address only, over https
+    or to this machine; `insecure=True` also allows plain http. `timeout` is the most seconds that an answer may take.
+    If the service is busy, the client asks again when the service says so, at most three times. `key` is the
+    publisher's public key or its file: the client then accepts only tables that this key has signed. Sends nothing yet.
 
     >>> connect("http://127.0.0.1:8000")
     <TableBuilder at http://127.0.0.1:8000>
@@ -226,7 +226,7 @@ def _question(
     where: Mapping[str, str | int] | None,
     keep: Mapping[str, Iterable[str | int]] | None,
 ) -> dict[str, Any]:
-    """Return a question as plain data; a level may be given as a whole number, as in a domain."""
+    """Return a question as plain data; a level may be a whole number, as in a domain."""
     return {
         "by": _names(by),
         "where": {a: str(level) for a, level in (where or {}).items()},

@@ -1,4 +1,4 @@
-"""How a table builder is reached: HTTP with the standard library, bounded in time and size, and to one host only."""
+"""The connection to a table builder: HTTP with the standard library, limited in time and size, to one host only."""
 
 import http.client
 import ipaddress
@@ -19,7 +19,7 @@ from tabulary.release import PublicKey
 from tabulary.release.exchange import SIGNATURE_HEADER, is_signed
 
 MOST_BYTES = 1 << 28
-"""The longest answer that is read: a table of ten million cells is shorter."""
+"""The size limit of an answer. A table of ten million cells is smaller."""
 
 MOST_WAITS = 3
 """How often a question is asked again when the service says that it is busy."""
@@ -32,11 +32,11 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True)
 class Transport:
-    """One table builder's address, and the token that goes there and nowhere else.
+    """One table builder's address, and the token, which is sent only there.
 
-    A token is sent over TLS or to this very machine. `insecure` sends it over plain HTTP, where everybody on the way
-    can read and use it. With a `key`, tables are taken only if that key has signed them. Redirects are not followed:
-    another address is another host, which the caller has to choose.
+    The token is sent over TLS or to this machine. `insecure` also sends it over plain HTTP, where everybody on the way
+    can read and use it. With a `key`, only tables that this key has signed are accepted. Redirects are not followed:
+    the caller must choose another host explicitly.
 
     >>> Transport("http://127.0.0.1:8000", token="tab_1_secret")
     Transport(url='http://127.0.0.1:8000', timeout=30.0, insecure=False)
@@ -55,7 +55,7 @@ class Transport:
                 "the address of a table builder is like 'https://tables.example.org' or 'http://127.0.0.1:8000', "
                 f"without a user, a query or a fragment, not {_shown(self.url)}. Nothing was asked."
             )
-        # Other characters could end the header and begin another.
+        # Other characters could end this header and start another.
         if self.token is not None and not _is_plain(self.token):
             raise ServiceUnreachable("this is not a token that a table builder gives out. Nothing was asked.")
         if (
@@ -76,14 +76,14 @@ class Transport:
         object.__setattr__(self, "url", self.url.rstrip("/"))
 
     def get(self, path: Iterable[str], query: Iterable[tuple[str, str]] = ()) -> Any:
-        """Return the JSON at a path, given by its segments, or raise what the service answers instead."""
+        """Return the JSON at a path, given by its segments; raise the error that the service answers."""
         asked = urllib.parse.urlencode(list(query))
         return self._asked(f"{self._address(path)}{'?' if asked else ''}{asked}", None)
 
     def post(self, path: Iterable[str], body: Mapping[str, object], *, signed: bool = False) -> Any:
-        """Return the JSON that answers a question, or raise what the service answers instead.
+        """Return the JSON that answers a question; raise the error that the service answers.
 
-        An answer that should be `signed` is refused unless the key of this transport, if it has one, has signed it.
+        If this transport has a key, it refuses an answer that should be `signed` and lacks that key's signature.
         """
         return self._asked(self._address(path), json.dumps(body).encode(), signed=signed)
 
@@ -91,7 +91,7 @@ class Transport:
         return "/".join([self.url, "api", *(urllib.parse.quote(segment, safe="") for segment in path)])
 
     def _asked(self, address: str, body: bytes | None, *, signed: bool = False) -> Any:
-        """Ask, and ask again when the service says that it is busy: a repeated question costs nothing."""
+        """Ask, and ask again if the service says that it is busy. A repeated question costs nothing."""
         for attempt in range(MOST_WAITS + 1):
             status, headers, data = self._sent(address, body)
             wait = _seconds(headers.get("Retry-After")) if status in _BUSY else None
@@ -138,7 +138,7 @@ class Transport:
             self._fail(f"broke off or answered in no known way: {_reason(problem)}", "Ask again")
 
     def _opener(self) -> urllib.request.OpenerDirector:
-        """Return what opens an address: without redirects, cookies, files and FTP, and to loopback without a proxy."""
+        """Return the opener of addresses: no redirects, cookies, files or FTP, and no proxy for loopback addresses."""
         opener = urllib.request.OpenerDirector()
         direct = _is_loopback(urllib.parse.urlsplit(self.url).hostname)
         for handler in (
@@ -150,7 +150,7 @@ class Transport:
         return opener
 
     def _body(self, response: http.client.HTTPResponse, deadline: float) -> bytes:
-        """Return the whole body, or fail: one that comes drop by drop, without end or cut short is no answer."""
+        """Return the whole body; fail if it comes too slowly, never ends or is cut short."""
         pieces: list[bytes] = []
         length = 0
         while piece := response.read1(_PIECE):
@@ -166,13 +166,13 @@ class Transport:
         return b"".join(pieces)
 
     def _read(self, data: bytes) -> Any:
-        # Nothing is a few bytes in JSON and a hundred in memory.
+        # An empty list takes a few bytes in JSON and a hundred in memory.
         if data.count(b"[") + data.count(b"{") > _MOST_CONTAINERS:
             self._fail(
                 "sent an answer of a form in which no table builder answers", "Ask for a smaller table"
             )
         try:
-            # JSON has no NaN and no infinity, though Python reads them.
+            # JSON has no NaN and no infinity, but Python reads them.
             return json.loads(data.decode("utf-8"), parse_constant=_no_number)
         except (ValueError, RecursionError):
             self._fail("sent an answer that is not the JSON it claims to be", "Ask again")
@@ -182,12 +182,12 @@ class Transport:
 
 
 def _parts(url: object) -> urllib.parse.SplitResult | None:
-    """Return the parts of an address that a table builder may have, None for any other."""
+    """Return the parts of a valid table builder address; None for any other address."""
     if not isinstance(url, str) or not _is_plain(url):
         return None
     try:
         parts = urllib.parse.urlsplit(url)
-        # A port is read, and refused, when it is asked for.
+        # `urlsplit` checks a port only when it is read.
         known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         return None
@@ -208,7 +208,7 @@ def _is_loopback(host: str | None) -> bool:
 
 
 def _seconds(stated: str | None) -> float | None:
-    """Return how long `Retry-After` says to wait, a number of seconds or a date; None where it says nothing."""
+    """Return the waiting time of `Retry-After`, given as seconds or as a date; None without one."""
     if stated is None:
         return None
     if stated.isascii() and stated.isdigit():

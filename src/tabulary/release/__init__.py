@@ -1,4 +1,4 @@
-"""What is published: released tables, the release, its folder, its report."""
+"""Published results: released tables, the release, its folder, its report."""
 
 from typing import TYPE_CHECKING
 

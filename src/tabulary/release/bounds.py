@@ -16,10 +16,10 @@ MOST_ATTRIBUTES = 1_000
 
 # A manifest is nested half as deep.
 _DEEPEST = 16
-# All tables together may have so many times the cells that one table may have.
+# All tables together may have this many times the cells of the largest allowed table.
 _TABLES_OF_MOST_CELLS = 4
-# The sets of attributes below the tables, those that the measured parts tell about, and the combinations that
-# structural zeros tie together: what a plan is derived from, each a few microseconds.
+# A plan is derived from the subsets of the tables' attributes, the sets that the measured parts describe, and the
+# combinations that structural zeros tie together. Each takes a few microseconds.
 _MOST_SETS = 1 << 18
 _MOST_TOLD = 1 << 22
 _MOST_TIED = 1 << 28
@@ -27,7 +27,7 @@ _MOST_COMPARED = 4_096
 
 
 def read_json(data: bytes) -> Any:
-    """Return what a text of JSON says; raise ValueError for one that is not JSON, or is nested too deeply.
+    """Return the value of a JSON text; raise ValueError if the text is not JSON or is nested too deeply.
 
     >>> read_json(b"[" * 20 + b"]" * 20)
     Traceback (most recent call last):
@@ -35,7 +35,7 @@ def read_json(data: bytes) -> Any:
     ValueError: nested too deeply
     """
     try:
-        # Not the bytes: a decoder that guesses an encoding would let two texts pass for one.
+        # Only UTF-8: a decoder that guesses the encoding could take two different files for the same text.
         found = json.loads(data.decode("utf-8"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
@@ -58,8 +58,9 @@ def refuse_vast(
 ) -> None:
     """Raise ReleaseError if a plan from a stranger calls for more than a reader can be asked to compute.
 
-    By arithmetic alone, from the plan as it is described: nothing of its size is allocated. A description of another
-    form raises what its reading raises. All tables together may have `in_all` times as many cells as one.
+    It only does arithmetic on the description of the plan, and allocates nothing of the plan's size. A malformed
+    description raises the same error as reading it does. All tables together may have `in_all` times as many cells as
+    one.
     """
     domain, tables, parts = plan["domain"], plan["workload"], plan["measured"]
     levels = {each["name"]: len(each["levels"]) for each in domain["attributes"]}

@@ -1,4 +1,4 @@
-"""A picture of the expected error of every mechanism as SVG, a bar each."""
+"""A picture of the expected error of every mechanism as SVG, one bar per mechanism."""
 
 import math
 
@@ -16,7 +16,7 @@ from tabulary.release.svg import (
 )
 
 _BAR_ROW, _BAR = 28, 14
-# A bar is at most so many times as long as the shortest; what is longer is cut, and shows it.
+# A bar is at most this many times as long as the shortest; a longer bar is cut, and the cut is visible.
 _LONGEST_BAR = 6
 _COMPARED = "Expected error of every mechanism"
 
@@ -24,9 +24,9 @@ _COMPARED = "Expected error of every mechanism"
 def comparison_svg(compared: Comparison, *, width: int = 720, standalone: bool = True) -> str:
     """Return a picture of the expected error of every mechanism, the chosen one filled.
 
-    Bars begin at zero. One that is many times longer than the shortest is cut, with a gap to show it; its number
-    says how long it is. A dashed bar is what the planning model expects, not a guarantee. `standalone=False`
-    leaves out the style, for a page that has `STYLE` already.
+    Bars begin at zero. A bar that is many times longer than the shortest is cut and shows a gap; its number gives the
+    full length. A dashed bar shows what the planning model expects, not a guarantee. `standalone=False` leaves out
+    the style, for a page that has `STYLE` already.
     """
     rows = compared.best()
     aims = [row.aim(compared.objective) for row in rows]

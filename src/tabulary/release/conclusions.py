@@ -16,9 +16,9 @@ from tabulary.release.svg import LEAST_SHOWN, show_count
 from tabulary.release.table import CONFIDENCE, ReleasedTable
 from tabulary.release.wording import SHRUNK_HELD
 
-# Of very many tables the agreement is not looked at: it would take longer than the page.
+# Agreement is not checked for very many tables: it would take longer than the page.
 _MOST_COMPARED = 500
-# Intervals above zero are clearly more than noise would put there where they are this many times as many.
+# Noise alone does not explain the intervals above zero if there are this many times as many as expected.
 _CLEARLY = 5
 
 
@@ -45,7 +45,7 @@ class Conclusions:
 def conclusions(plan: Plan, tables: Sequence[ReleasedTable], *, most_limits: int) -> Conclusions:
     """Return what may and may not be concluded from the tables of a plan, with limits of the first `most_limits`.
 
-    Whatever is said holds for this release: a sentence that its numbers do not bear is left out.
+    Every sentence holds for this release: a sentence that its numbers do not support is left out.
     """
     limits = tuple(limits_of(table) for table in tables[:most_limits])
     possible, above = 0, 0
@@ -56,7 +56,7 @@ def conclusions(plan: Plan, tables: Sequence[ReleasedTable], *, most_limits: int
     shared = disagreement(tables) if len(tables) <= _MOST_COMPARED else None
     linear = plan.reconstruct == "none" and all(table.covariance is not None for table in tables)
     shrunk = plan.reconstruct == "shrink"
-    # Noise on both sides puts half of what misses above; of what was adjusted, all of it may be there.
+    # Symmetric noise puts half of the intervals that miss above zero; in adjusted tables, all of them may be there.
     by_noise = round(possible * (1 - CONFIDENCE) / (2 if linear else 1), 6)
     order = max(len(table.margin) for table in tables)
     drawn = shrunk and order > 1

@@ -15,9 +15,9 @@ _LONGEST = 32
 
 
 def value_columns(data: bytes, rows: int, columns: int) -> list[NDArray[Any]]:
-    r"""Return the last columns of a CSV file with so many rows: whole numbers, or real ones as the first row has.
+    r"""Return the last columns of a CSV file with this many rows, as integers or floats, as in the first row.
 
-    Labels are not looked at: whoever writes the table anew, with the labels that it should have, must get these bytes.
+    Labels are not read: writing the table again, with the expected labels, must give the same bytes.
 
     >>> [column.tolist() for column in value_columns(b'sex,count,error\n"F, all",12,1.5\nM,-3,0.0\n', 2, 2)]
     [[12, -3], [1.5, 0.0]]

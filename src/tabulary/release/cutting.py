@@ -15,7 +15,7 @@ class Sliceable(Protocol):
         ...
 
     def slice(self, levels: Mapping[str, str | int]) -> Self:
-        """Return the table of those in the given levels, on the remaining attributes."""
+        """Return the table of the records in the given levels, on the remaining attributes."""
         ...
 
     def transpose(self, attributes: Sequence[str]) -> Self:
@@ -33,9 +33,9 @@ Published = TypeVar("Published", bound=Sliceable)
 def cut(
     table: Published, by: Sequence[str], where: Mapping[str, str | int], keep: Mapping[str, Iterable[str]]
 ) -> Published:
-    """Return the table by the attributes `by`, in this order, of those in the levels `where`, with the levels to keep.
+    """Return the table by the attributes `by`, in this order, of records in the levels `where`, cut to `keep`.
 
-    Whoever answers a question and whoever reads the answer cut in the same way, so that both know the same errors.
+    The server and the reader of an answer cut in the same way, so both know the same errors.
     """
     sliced = table.slice(where) if where else table
     ordered = sliced if sliced.margin == tuple(by) else sliced.transpose(by)

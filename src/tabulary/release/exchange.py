@@ -1,4 +1,4 @@
-"""A table as a document: what a table builder sends and its client reads, in plain data that JSON can hold.
+"""A table as a document: a table builder sends it and its client reads it, as plain data that JSON can hold.
 
 A document depends on the question, on the version of the dataset and on its noise, and on nothing of the call: the same
 question has the same document for ever, to the last byte. Real numbers are written in Python's shortest form, which
@@ -53,10 +53,10 @@ class WithheldCounts(Protocol):
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a table comes from and what is promised of it.
+    """The origin of a table and the promise that holds for it.
 
     `plan` is the digest of the plan behind it, None where there is no differential privacy. `reconstructed` says
-    whether the table was made non-negative. `perturbation` describes what was done where there is no plan.
+    whether the table was made non-negative. `perturbation` describes the perturbation where there is no plan.
     """
 
     dataset: str
@@ -76,10 +76,10 @@ def table_document(
 ) -> dict[str, object]:
     """Return a published table as plain data, its cells flat with the last attribute fastest.
 
-    `question` is what was asked, as plain data, `labels` how attributes are called where people read. A withheld count
-    is None. `impossible` numbers the cells that the domain declares impossible. `errors` says where the standard errors
-    and intervals come from: they follow from the "plan", were "simulated" for a reconstructed table, or are "unknown"
-    and left out.
+    `question` is the question as plain data, and `labels` are the names of the attributes for readers. A withheld
+    count is None. `impossible` lists the numbers of the cells that the domain declares impossible. `errors` says
+    where the standard errors and intervals come from: they follow from the "plan", were "simulated" for a
+    reconstructed table, or are "unknown" and left out.
 
     >>> from tabulary.planning import SimulatedErrors
     >>> errors = SimulatedErrors(np.array([1.5, 2.0]), np.array([3.0, 4.0]))
@@ -122,7 +122,7 @@ def document_bytes(document: Mapping[str, object]) -> bytes:
 
 
 def signed_document(content: bytes) -> bytes:
-    """Return what a signer of a table signs: the document's bytes, after the words that say what they are."""
+    """Return the bytes that a signer of a table signs: a prefix that names their kind, then the document's bytes."""
     return f"{SCHEMA} signature\n".encode() + content
 
 
@@ -141,10 +141,10 @@ def is_signed(content: bytes, header: str | None, key: PublicKey) -> bool:
 
 
 def table_from_document(document: object, plan: Plan | None = None) -> ReleasedTable:
-    """Return the released table that a document holds; refuse what is not such a document, or claims too much.
+    """Return the released table that a document holds; refuse any other document and any false claim.
 
-    Errors that follow from a plan are derived from it again, with how they hang together: `plan` must be the one that
-    the document names, and the stated standard errors must be what it gives. Simulated ones are taken as stated.
+    Errors that follow from a plan are derived from it again, with their correlation: `plan` must be the one that the
+    document names, and the stated standard errors must equal the derived ones. Simulated errors are taken as stated.
     """
     read = _checked(document)
     if read["errors"] == "unknown":

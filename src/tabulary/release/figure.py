@@ -114,7 +114,7 @@ def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, stan
 
 
 def whisker_glyph(cell: Cell, axis: Axis) -> str:
-    """Return the dot and whisker of one cell, to stand in a row of a page; the numbers stand beside it."""
+    """Return the dot and whisker of one cell, for a row of a page that shows the numbers beside it."""
     zero = axis.x(0)
     return (
         f'<svg class="table-picture" aria-hidden="true" viewBox="0 0 {axis.right + axis.left:g} {_ROW}" '
@@ -124,7 +124,7 @@ def whisker_glyph(cell: Cell, axis: Axis) -> str:
 
 
 def told_extremes(table: ReleasedTable) -> str:
-    """Return in words what stands out in a picture of a table: its largest count, its smallest, what is in doubt."""
+    """Return a description of a picture of a table: its largest count, its smallest, and the uncertain counts."""
     cells = list(cells_of(table))
     possible = [number for number, cell in enumerate(cells) if not cell.impossible]
     if not possible:

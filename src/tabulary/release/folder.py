@@ -37,7 +37,7 @@ class StagedFolder:
         return StagedFolder(self.target / name, _content=self._content / name, _written=self._written)
 
     def write(self, name: str, data: bytes) -> None:
-        """Write one file, under a name such as "tables/sex.csv", and see it to the disk."""
+        """Write one file, under a name such as "tables/sex.csv", and sync it to the disk."""
         path = self._content / name
         with _clear_errors(self.target):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,8 +56,8 @@ class StagedFolder:
         with _clear_errors(self.target):
             for folder in (*{path.parent for path in self._written}, self._content):
                 sync_folder(folder)
-            # A rename onto an empty folder succeeds without a word, hence this look. Whoever makes one
-            # between the look and the rename loses an empty folder; anything with content is never replaced.
+            # A rename onto an empty folder succeeds silently, hence this check. An empty folder that appears between
+            # the check and the rename is replaced; a folder with content never is.
             if os.path.lexists(self.target):
                 raise _exists(self.target)
             try:
@@ -80,11 +80,10 @@ class StagedFolder:
 def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> Iterator[StagedFolder]:
     """Yield a folder to write into; at the end of the block it stands at `path`, whole.
 
-    Entered before any budget is spent, it finds what would stand in the way afterwards: something at `path`
-    already, a missing or read-only parent, too little room for `expected_bytes`. When the block raises, or
-    writes nothing, nothing is published and the staging folder is removed. A process that is killed leaves
-    either no release or a whole one, and at most a hidden folder named `.tabulary-staging-…` that may be
-    deleted.
+    Enter it before any budget is spent: it finds everything that would prevent writing later, such as an existing
+    `path`, a missing or read-only parent, or too little room for `expected_bytes`. When the block raises, or writes
+    nothing, nothing is published and the staging folder is removed. A process that is killed leaves either no release
+    or a whole one, and at most a hidden folder named `.tabulary-staging-…` that may be deleted.
     """
     target = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link at the target
     if os.path.lexists(target):
@@ -116,7 +115,7 @@ def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> I
 
 
 def write_bytes(descriptor: int, data: bytes) -> None:
-    """Write all of `data`; the one place through which every byte of a release passes."""
+    """Write all of `data`; every byte of a release is written here."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -125,8 +124,8 @@ def write_bytes(descriptor: int, data: bytes) -> None:
 def list_folder(root: Path, subfolder: str, *, most: int) -> tuple[set[str], list[str]]:
     """Return the plain files of `root` and of its one `subfolder`, and the names of everything else.
 
-    Links are not followed: one that was swapped in is something else, whatever it points to. No more than `most`
-    entries are looked at.
+    Links are not followed: a link counts as something else, even if it points to a plain file. At most `most` entries
+    are read.
     """
     files: set[str] = set()
     others: list[str] = []
@@ -157,7 +156,7 @@ def plain_file(path: Path) -> Iterator[tuple[BinaryIO, int] | None]:
     if not stat.S_ISREG(before.st_mode):
         yield None
         return
-    # Neither follows a link nor waits for a pipe that was put in its place since.
+    # These flags neither follow a link nor wait for a pipe that has replaced the file since.
     flags = (
         os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     )
@@ -171,7 +170,7 @@ def plain_file(path: Path) -> Iterator[tuple[BinaryIO, int] | None]:
 def read_plain_file(path: Path, *, most: int) -> bytes | None:
     """Return the bytes of a plain file of at most `most` bytes; None if it is anything else, or longer.
 
-    A file that is too long is not read, so a swollen one costs nothing; one that grows meanwhile is too long.
+    A file that is too long is not read, so it costs nothing; a file that grows meanwhile is too long.
     """
     with plain_file(path) as opened:
         if opened is None or opened[1] > most:
@@ -194,7 +193,7 @@ def hash_plain_file(path: Path, *, length: int) -> str | None:
 
 @contextmanager
 def _clear_errors(target: Path) -> Iterator[None]:
-    """Turn what the operating system says into what to do about it."""
+    """Turn an error of the operating system into advice."""
     try:
         yield
     except OSError as problem:
@@ -223,7 +222,7 @@ def _exists(target: Path) -> ReleaseExists:
 
 
 def sync_folder(folder: Path) -> None:
-    """See the entries of a folder to the disk, as far as its file system can."""
+    """Sync the entries of a folder to the disk, as far as its file system can."""
     # Elsewhere a folder cannot be opened, and its entries are as durable as the system makes them.
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

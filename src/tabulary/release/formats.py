@@ -20,7 +20,7 @@ TABLES = "tables"
 
 _ROWS_AT_A_TIME = 1 << 16
 _LONGEST_STEM = 80
-# What Windows will not have as a file's name, whatever its ending.
+# Names that Windows refuses for a file, with any ending.
 _RESERVED = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
 
 
@@ -33,7 +33,7 @@ def file_stems(margins: Iterable[Margin]) -> dict[Margin, str]:
     given = list(margins)
     stems: dict[Margin, str] = {}
     taken: set[str] = set()
-    # Where the search for a free number goes on: thousands of tables may have names that are not ASCII.
+    # The next number to try for each name: thousands of tables may have names that are not ASCII.
     turns: Counter[str] = Counter()
     # The total is the one table with a fixed name; an attribute called "total" gives way to it.
     for margin in sorted(given, key=bool):
@@ -55,14 +55,14 @@ def file_names(margins: Iterable[Margin]) -> dict[Margin, tuple[str, str]]:
 
 
 def arrow_table(released: ReleasedTable, plan: Plan) -> "pa.Table":
-    """Return the table as it is published, with what it is in the metadata of its schema."""
+    """Return the table as it is published, with its description in the metadata of its schema."""
     about = {"margin": list(released.margin), **plan_facts(plan)}
     metadata = {"tabulary": json.dumps(about, ensure_ascii=False, sort_keys=True)}
     return released.to_arrow().replace_schema_metadata(metadata)
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:
-    """Return what a table says of its plan wherever it goes: the digest, the promise, the mechanism."""
+    """Return what every copy of a table says about its plan: the digest, the promise, the mechanism."""
     return {
         "plan": plan.digest(),
         "privacy": str(plan.privacy),
@@ -98,18 +98,18 @@ def parquet_bytes(table: "pa.Table") -> bytes:
 
 
 def expected_bytes(plan: Plan, formats: Collection[str] = ()) -> int:
-    """Return an upper estimate of the size of the plan's release, for a look at the disk beforehand.
+    """Return an upper estimate of the size of the plan's release, to check the disk beforehand.
 
-    Both formats of every table, at most one line of text a cell and a few numbers, and the report, which
-    shows a few hundred cells of each and draws a picture of it. Of further `formats`, each names every level a
-    few times and every cell up to twice. Reads no data.
+    It counts both formats of every table, with at most one line of text per cell and a few numbers, and the report,
+    which shows a few hundred cells of each table and draws a picture of it. Each further format in `formats` names
+    every level a few times and every cell up to twice. Reads no data.
     """
     # The manifest and the report name each measured part and its law.
     size = (1 << 17) + 1_000 * len(plan.measured)
     for margin in plan.workload:
         domain = plan.domain.project(margin)
         line = sum(_longest_label(domain, attribute) + 3 for attribute in margin) + 80
-        # The frame of a picture, the schema of a Parquet file, and what the manifest says of both.
+        # The frame of a picture, the schema of a Parquet file, and their entries in the manifest.
         size += 1 << 13
         size += (
             domain.size * (line + 40) + 200 * min(domain.size, 1_000) + sum(map(len, column_names(margin)))

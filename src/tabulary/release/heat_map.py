@@ -1,7 +1,7 @@
-"""Heat maps of released tables, as SVG: a shade for each count, its half-width beside it, hatching for what is noise.
+"""Heat maps of released tables, as SVG: a shade for each count, its half-width beside it, hatching for noise.
 
-Nothing is told by colour alone: the numbers stand in the cells wherever there is room, a line under each is as long as
-its error is beside the count, and a cell whose interval reaches zero is hatched. A print in black says as much.
+Colour never carries information alone: the numbers are in the cells wherever there is room, the line under each shows
+its relative error, and a cell whose interval reaches zero is hatched. A black-and-white print says as much.
 """
 
 import math
@@ -35,7 +35,7 @@ MOST_SIDE = 50
 MOST_PANELS = 12
 """The most heat maps side by side, for a table of three attributes or more."""
 
-# Sizes in pixels: of a cell with its numbers in one line and in two, and of one that has none.
+# Sizes in pixels: a cell with its numbers in one line, in two lines, and a cell without numbers.
 _ONE_LINE, _TWO_LINES, _SMALL = 30, 42, (18, 15)
 _GAP, _LINE, _NAMED = 26, 17, 20
 # Panels with numbers are not stacked higher than this: on a sheet of paper they must still be read.
@@ -50,7 +50,7 @@ _STEPS = 12
 
 @dataclass(frozen=True)
 class _CellLayout:
-    """Where the cells of one panel stand, and in how many lines their numbers: none where there is no room."""
+    """The places of the cells of one panel, and the lines for their numbers: zero where there is no room."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -78,13 +78,13 @@ def fits_a_heat_map(table: ReleasedTable) -> bool:
 
 
 def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, standalone: bool = True) -> str:
-    """Return a heat map of a table: rows and columns are its last two attributes, and each level of others is a panel.
+    """Return a heat map of a table: its last two attributes are rows and columns, the levels of others are panels.
 
-    The larger a count, the stronger its shade, by the square root, with one scale for all panels; a negative count,
-    which only noise makes, has the faintest. Each count stands with its 95 % half-width where there is room. Under it
-    a line shows that half-width beside the count: it is as long as the cell is wide where noise is as large as the
-    count. A cell whose interval reaches zero is hatched. `standalone=False` leaves out the style and the hatching, for
-    a page that has `STYLE` and `HATCH` already.
+    The shade grows with the square root of the count, with one scale for all panels; a negative count, which only
+    noise makes, has the faintest shade. Each count is shown with its 95 % half-width where there is room. A line
+    under it shows the half-width relative to the count: the line fills the width of the cell where noise is as large
+    as the count. A cell whose interval reaches zero is hatched. `standalone=False` leaves out the style and the
+    hatching, for a page that has `STYLE` and `HATCH` already.
     """
     if len(table.margin) < 2 or not fits_a_heat_map(table):
         raise InvalidTable(
@@ -148,7 +148,7 @@ def _layout(
 ) -> tuple[_CellLayout, float, int]:
     """Return the cells of a panel, the way from one panel to the next, and how many stand beside each other.
 
-    As many as can have their numbers, in a picture that is not too high; where none has, as many as there is room for.
+    As many panels as can show their numbers, in a picture that is not too high; if none can, as many as fit.
     """
     named = BOLD * CHARACTER * max(map(len, names))
 
@@ -185,7 +185,7 @@ def _grid(rows: tuple[str, ...], columns: tuple[str, ...], cells: Sequence[Cell]
 
 
 def _combined(attributes: Sequence[str]) -> str:
-    """Return the attributes that panels stand for, as a reader would say it.
+    """Return the attributes that the panels show, in words for a reader.
 
     >>> _combined(["year"]), _combined(["year", "sex"])
     ('year', 'combination of year and sex')
@@ -255,7 +255,7 @@ def _panel(grid: _CellLayout, cells: Sequence[Cell], left: float, top: float, mo
 
 
 def _beside_count(cell: Cell) -> float:
-    """Return how large an error is beside its count, from 0 to 1; 1 where it is as large, or larger."""
+    """Return the error relative to its count, at most 1: 1 where the error is as large as the count or larger."""
     if cell.half_width == 0:
         return 0.0
     return min(1.0, cell.half_width / cell.count) if cell.count > 0 else 1.0
@@ -270,7 +270,7 @@ def _opacity(step: int) -> float:
 
 
 def _legend(cells: Sequence[Cell], grid: _CellLayout, most: float, y: float) -> tuple[str, float, float]:
-    """Return what the shades, lines and hatching mean, a line of the legend each, and how far they reach."""
+    """Return the legend of the shades, lines and hatching, one line for each, and how far it reaches."""
     steps = Axis(0.0, most, 0.0, 1.0).ticks() if most > 0 else [0.0]
     shades = [(show_tick(step), _opacity(_step(step, most))) for step in steps]
     drawn, reach = shade_legend(MARGIN, y, shades)

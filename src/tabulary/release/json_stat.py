@@ -10,7 +10,7 @@ from typing import Any
 from tabulary.core.long_form import value_name
 from tabulary.release.publication import Publication, Status
 
-# Of the form that RFC 6838 has for a JSON format; json-stat.org names no media type.
+# The form that RFC 6838 defines for a JSON format; json-stat.org names no media type.
 MEDIA_TYPE = "application/vnd.json-stat+json"
 
 

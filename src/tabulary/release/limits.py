@@ -1,4 +1,4 @@
-"""What the stated errors of a table leave open: counts that may be zero, differences that may be noise."""
+"""The limits that the stated errors of a table set: counts that may be zero, differences that may be noise."""
 
 import math
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from tabulary.planning.covariance import CellCovariance
 from tabulary.release.table import CONFIDENCE, ReleasedTable
 
 _MOST_PAIRED = 144
-# A set of attributes that tables share is compared up to this order; one order more is seldom another finding.
+# Shared sets of attributes are compared up to this order; a higher order seldom finds anything more.
 _LARGEST_SHARED = 2
-# Sums that differ by less are equal, but for the last digits.
+# Sums that differ by less are equal up to rounding.
 _DUST = 1e-6
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one table leaves open with probability 95 %.
+    """The limits of one table with probability 95 %.
 
     `zero` is the largest count that may be zero. Two counts of this table that are up to `difference`
-    apart may be equal; None where it has fewer than two uncertain cells. `all_at_once` holds the errors of all its
-    cells at the same time; None where the law of its errors is not known well enough for that. `missing` is how many
-    of its intervals are expected to miss, at most, where each holds as often as it says.
+    apart may be equal; None where it has fewer than two uncertain cells. `all_at_once` bounds the errors of all its
+    cells at the same time; None where the law of its errors is not known well enough for that. `missing` is the
+    largest expected number of its intervals that miss, if each holds as often as it claims.
     """
 
     margin: Margin
@@ -39,7 +39,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """How far apart two tables are on what they share, at most, and whether that is more than the last digits.
+    """The largest difference between two tables on a shared margin, and whether it is more than rounding.
 
     `compared` is false where no two tables share anything, not even a total.
     """
@@ -51,7 +51,7 @@ class Disagreement:
 
 
 def limits_of(table: ReleasedTable) -> Limits:
-    """Return what a table leaves open. Post-processing: from the law of its errors, whatever its counts are."""
+    """Return the limits of a table. Post-processing: from the law of its errors alone, not from its counts."""
     widths = np.asarray(table.half_widths(), dtype=np.float64)
     cells = int((widths > 0).sum())
     together = 1 - (1 - CONFIDENCE) / max(cells, 1)
@@ -61,7 +61,7 @@ def limits_of(table: ReleasedTable) -> Limits:
         cells=cells,
         zero=float(widths.max(initial=0.0)),
         difference=difference_width(table),
-        # By the union bound, whatever the errors have to do with each other.
+        # The union bound holds for any dependence between the errors.
         all_at_once=float(np.max(table.half_widths(together), initial=0)) if known and cells else None,
         missing=cells * (1 - CONFIDENCE),
     )
@@ -70,10 +70,10 @@ def limits_of(table: ReleasedTable) -> Limits:
 def difference_width(table: ReleasedTable, confidence: float = CONFIDENCE) -> float | None:
     """Return how far apart two equal counts of a table may be published, with this probability, for any two cells.
 
-    Exact where cells have draws of their own. Where they share draws and there are few of them, the pair with the
-    largest variance decides, with a normal law corrected for the kurtosis. Else, and after a reconstruction, it is the
-    sum of both half-widths at a confidence that leaves half of the error to each: whatever the errors have to do with
-    each other, that is never too small, as far as the half-widths are right. Simulated ones are nearly so.
+    Exact where cells have independent draws. Where a few cells share draws, the pair with the largest variance
+    decides, with a normal law corrected for the kurtosis. Otherwise, and after a reconstruction, it is the sum of
+    both half-widths at a confidence that leaves half of the error to each. That is never too small, for any
+    dependence between the errors, if the half-widths are right. Simulated half-widths are nearly right.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.table import Table
@@ -97,7 +97,7 @@ def difference_width(table: ReleasedTable, confidence: float = CONFIDENCE) -> fl
 
 
 def disagreement(tables: Sequence[ReleasedTable]) -> Disagreement:
-    """Return how far apart the published sums of the same people are, over attributes that tables share."""
+    """Return how far the published sums of the same people differ, over attributes that tables share."""
     ends: dict[Margin, tuple[np.ndarray, np.ndarray]] = {}
     held: dict[Margin, int] = {}
     for table in tables:

@@ -1,4 +1,4 @@
-"""How the files of a release are read, in Python and in R, with its own names: each piece runs as it stands."""
+"""Code in Python and R that reads the files of a release, with its own names: each piece runs unchanged."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from tabulary.core.domain import Margin
 from tabulary.release.formats import file_names
 from tabulary.release.table import VALUE_COLUMNS, column_names
 
-# A name that R takes as it stands.
+# A name that R accepts without quotes.
 _PLAIN_IN_R = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _RESERVED_IN_R = {
     *("if", "else", "repeat", "while", "function", "for", "next", "break", "in"),
@@ -18,7 +18,7 @@ _RESERVED_IN_R = {
 
 @dataclass(frozen=True)
 class Snippet:
-    """A piece of code that reads a table of a release, to be run in the release's folder."""
+    """A piece of code that reads a table of a release; run it in the release's folder."""
 
     title: str
     language: str
@@ -26,10 +26,10 @@ class Snippet:
 
 
 def snippets(margins: Sequence[Margin], *, linear: bool = True) -> tuple[Snippet, ...]:
-    """Return how one table of a release is read by Tabulary, pandas, pyarrow, and R, base and arrow.
+    """Return code that reads one table of a release with Tabulary, pandas, pyarrow, base R, and R's arrow.
 
-    The table is the first of two attributes, or the first there is. Labels are read as text, so that "01" stays "01",
-    and "NA" a label. How often noise alone lifts an interval above zero is known of `linear` tables only.
+    The table is the first of two attributes, or the first there is. Labels are read as text, so that "01" stays "01"
+    and "NA" stays a label. Only for `linear` tables is it known how often noise alone lifts an interval above zero.
 
     >>> print(snippets([("sex",), ("sex", "age")])[1].code)
     import pandas as pd

@@ -30,7 +30,7 @@ LONGEST_SIGNATURE = 100
 Fact = str | int | float | bool
 """What a reconstruction may say about itself, one fact."""
 
-# Which there are is not known here: any database that Ibis can speak to may be one.
+# The list of engines is not known here: any database that Ibis supports may be one.
 _ENGINE = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 # Two machines may compute a standard error to a different last digit; a false claim differs by more.
@@ -50,9 +50,9 @@ FIELDS = frozenset(
 class Imprint:
     """What a release says about its own making: nothing that identifies a person, a place or a run.
 
-    `formats` are those besides CSV and Parquet, which every release has. `engine` is what counted the records, if it
-    was records that were counted. `receipt` says which ledger paid, and `signer` who signs the manifest: None where
-    nobody does.
+    `formats` are those besides CSV and Parquet, which every release has. `engine` is the engine that counted the
+    records, if records were counted. `receipt` names the ledger that paid, and `signer` the signer of the manifest;
+    None if it is not signed.
     """
 
     title: str
@@ -77,9 +77,9 @@ class Imprint:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any], note: Callable[[str], None]) -> "Imprint | None":
-        """Return the imprint that a manifest states; tell `note` what is not stated the way Tabulary does.
+        """Return the imprint that a manifest states; report to `note` the fields that Tabulary would write otherwise.
 
-        None where title, date or software cannot be made out.
+        None where title, date or software cannot be read.
         """
         formats = _read_formats(manifest.get("formats"), note)
         signer = None
@@ -90,7 +90,7 @@ class Imprint:
                 note(f"{MANIFEST}: 'signer' names nobody: {problem}")
         receipt = None
         if manifest.get("ledger") is not None:
-            # Whether that ledger paid, only the ledger knows.
+            # Only the ledger knows whether it paid.
             try:
                 receipt = Receipt.from_description(manifest["ledger"])
             except PublicError:
@@ -144,7 +144,7 @@ def installed_version() -> str:
 def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dict[str, Any]:
     """Return every claim of a manifest that follows from the plan and the kind of its tables.
 
-    Written by one reader of the plan and derived again by the next: verification compares the two.
+    The publisher writes the claims and a reader derives them again: verification compares the two.
     """
     names = file_names(plan.workload.margins)
     extra = extra_names(plan.workload.margins, imprint.formats)
@@ -191,7 +191,7 @@ def sealed(
 
 
 def signed_message(manifest: bytes) -> bytes:
-    """Return what a signer of a release signs: the manifest's bytes, after the words that say what they are."""
+    """Return the bytes that a signer of a release signs: a prefix that names their kind, then the manifest."""
     return f"{SCHEMA} signature\n".encode() + manifest
 
 
@@ -201,7 +201,7 @@ def signature_file(manifest: bytes, key: SigningKey) -> bytes:
 
 
 def signature_in(content: bytes) -> bytes | None:
-    """Return the signature that a `manifest.sig` holds; None if it is not written the one way."""
+    """Return the signature that a `manifest.sig` holds; None if its form is not canonical."""
     text = content.decode("ascii", "replace")
     return signature_from_text(text[:-1]) if text.endswith("\n") else None
 
@@ -218,7 +218,7 @@ def digest_of(manifest: Mapping[str, Any]) -> str:
 
 
 def canonical_bytes(value: object) -> bytes:
-    r"""Return the one way to write a value: sorted keys, two spaces, UTF-8, a line feed at the end.
+    r"""Return the canonical text of a value: sorted keys, two spaces, UTF-8, a line feed at the end.
 
     >>> canonical_bytes({"b": [1], "a": "é"})
     b'{\n  "a": "\xc3\xa9",\n  "b": [\n    1\n  ]\n}\n'

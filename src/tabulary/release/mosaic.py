@@ -27,7 +27,7 @@ _THINNEST, _MOST_UNWRITTEN, _MOST_DOUBTFUL = 26.0, 0.4, 0.25
 _FRAME, _GAP, _LABEL = 560.0, 3.0, 18
 _HEIGHT = (220.0, 46.0)
 _FAINTEST, _STRONGEST = 0.1, 0.5
-# What stands in a tile must not reach into the next one, whatever the type is.
+# Text in a tile must not reach into the next tile, in any typeface.
 _DIGIT = 1.04 * CHARACTER
 
 
@@ -67,9 +67,9 @@ def reads_as_mosaic(table: ReleasedTable) -> bool:
 def mosaic_svg(table: ReleasedTable, *, title: str = "", standalone: bool = True) -> str:
     """Return a mosaic of a table of two attributes, one strip for each level of the first.
 
-    A strip is as high as its level is frequent, and is split by the second attribute, so that the area of a tile is its
-    count; what noise made negative has no area. A whisker shows how far the right edge of its tile would move within
-    the 95 % interval of its count, all others being as published. A tile whose interval reaches zero is hatched.
+    The height of a strip is the share of its level. The second attribute splits the strip, so that the area of a tile
+    is its count; a negative count has no area. A whisker shows how far the right edge of its tile would move within
+    the 95 % interval of its count, with all other counts as published. A tile whose interval reaches zero is hatched.
     `standalone=False` leaves out the style and the hatching, for a page that has `STYLE` and `HATCH` already.
     """
     if len(table.shape) != 2 or not (np.maximum(table.counts, 0).sum(axis=1) > 0).all():

@@ -1,4 +1,4 @@
-"""What was measured for a release, and the law of the noise of each part, as a page lists it."""
+"""The measured parts of a release and the law of the noise of each, as a page lists them."""
 
 import math
 import re
@@ -23,7 +23,7 @@ class NoiseRow:
 
 
 def noise_rows(plan: Plan, most: int) -> list[NoiseRow]:
-    """Return what was measured with noise, and after it what was released without any, up to `most` of them."""
+    """Return the parts measured with noise, then the parts released without noise, up to `most` of them."""
     rows = []
     for part, variance in islice(zip(plan.measured, plan.estimator.noise_variances, strict=True), most):
         values = part.query.draws(plan.measured_domain)

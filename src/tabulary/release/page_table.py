@@ -10,7 +10,7 @@ Scope = Literal["", "col", "row"]
 
 
 class Header(NamedTuple):
-    """A header cell and how far it reaches; without a scope it is the empty corner, which is no header.
+    """A header cell and its span; without a scope it is the empty corner, which is no header.
 
     A scope is "col" or "row" even where several are spanned: a header is that of every column or row that it covers.
     `kind` is its class in the style sheet.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def page_template(name: str, package: str = "tabulary.release") -> "Template":
     """Return a template of a package, which may include those of `tabulary.release`, such as `page.css.j2`.
 
-    What is filled in is escaped, and a name that is not filled in is an error.
+    Values are escaped, and a name without a value is an error.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 

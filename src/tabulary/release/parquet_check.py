@@ -1,10 +1,9 @@
 """Whether a Parquet file from a stranger holds a known table, without trusting anything in it.
 
-A few kilobytes of Parquet can unpack to gigabytes, and some that are forged end the process that reads them. So such a
-file is never unpacked here. What Tabulary writes it writes the same way every time: a file with the very bytes that
-the table gives is the table. Another version of the library writes other bytes; such a file is read by a child process
-that may take no more room than the table calls for (on Linux, where that can be held to), and whose end is no more
-than an answer.
+A few kilobytes of Parquet can unpack to gigabytes, and some forged files crash the process that reads them. So such a
+file is never unpacked here. Tabulary always writes a table to the same bytes: a file with exactly these bytes is the
+table. Another version of the library writes other bytes. A child process reads such a file. It may use no more memory
+than the table needs (on Linux, where this limit can be enforced), and its crash counts as an answer.
 """
 
 import os
@@ -20,14 +19,14 @@ from tabulary.release.formats import parquet_bytes
 from tabulary.release.parquet_child import HEADER, SAME
 
 CHILD = Path(__file__).with_name("parquet_child.py")
-# A table is held a few times over while it is read and compared; the library itself takes some room too.
+# Reading and comparing hold several copies of a table; the library itself takes some memory too.
 COPIES = 6
 ROOM = 256 << 20
 PATIENCE = 120.0
 
 
 class ParquetCheck:
-    """Compares Parquet files with the tables that they should hold; one child process serves for all that need it."""
+    """Compares Parquet files with the tables that they should hold; one child process serves all files."""
 
     def __init__(self) -> None:
         self.child: subprocess.Popen[bytes] | None = None
@@ -64,13 +63,13 @@ class ParquetCheck:
         finally:
             lost.cancel()
         if not answer:
-            # It was ended by what it read, or is lost in it.
+            # The file crashed the child or keeps it busy.
             self._end()
         return answer == SAME
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self.child is None:
-            # An allocator that reserves no room in advance: what is reserved counts as taken.
+            # An allocator that reserves no memory in advance: reserved memory counts as used.
             settings = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
             self.child = subprocess.Popen(
                 [sys.executable, "-P", str(CHILD)],
@@ -84,6 +83,6 @@ class ParquetCheck:
     def _end(self) -> None:
         if self.child is not None:
             self.child.kill()
-            # Closes both pipes, and lets the child go.
+            # Closes both pipes, so the child ends.
             self.child.communicate()
             self.child = None

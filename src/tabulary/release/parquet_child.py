@@ -1,8 +1,8 @@
-"""The child process of `parquet_check`: reads Parquet from a stranger under bounds, and says one byte about it.
+"""The child process of `parquet_check`: reads Parquet from a stranger under bounds, and answers with one byte.
 
-A script that needs pyarrow alone, so that it starts in a moment. Of each question it reads the room that it may take,
-a table that is trusted, as Arrow writes it, and the bytes of a Parquet file; it answers whether that file holds the
-table, names, types, order and metadata included.
+A script that needs pyarrow alone, so that it starts quickly. Each question has the memory that the child may use, a
+trusted table in Arrow's format, and the bytes of a Parquet file. The answer says whether that file holds the table,
+names, types, order and metadata included.
 """
 
 import struct
@@ -24,7 +24,7 @@ def is_same(trusted: bytes, data: bytes) -> bool:
     """Return whether a Parquet file holds a table, exactly."""
     expected = pa.ipc.open_stream(trusted).read_all()
     file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
-    # Before anything is unpacked, as far as the file tells the truth about itself.
+    # Checked before anything is unpacked, as far as the file describes itself truthfully.
     if file.metadata.num_rows != expected.num_rows or not file.schema_arrow.equals(
         expected.schema, check_metadata=True
     ):
@@ -33,7 +33,7 @@ def is_same(trusted: bytes, data: bytes) -> bool:
 
 
 def bound(room: int | None) -> None:
-    """Let this process take so much room more than it has now, where the system can hold it to that; None: any."""
+    """Let this process use this much more memory than now, where the system can enforce it; None means no limit."""
     if resource is not None and sys.platform == "linux":
         with open("/proc/self/statm") as file:  # noqa: PTH123 - nothing but what is needed is imported here
             allocated = int(file.read().split()[0]) * resource.getpagesize()

@@ -18,13 +18,13 @@ from tabulary.planning import Plan
 
 _EXAMPLE_DELTA = Fraction(1, 1_000_000)
 _MOST_NAMED = 12
-# Whoever may be right this often, in percent, is hardly held back.
+# A bound on the guess that is this high, in percent, protects hardly at all.
 _LITTLE = 99
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised, to whom, on what condition, and what is not."""
+    """The promise: its content, the people it protects, its condition, and its limits."""
 
     statement: str
     meaning: tuple[str, ...]
@@ -44,9 +44,9 @@ class Promise:
 
 
 def promise_of(plan: Plan) -> Promise:
-    """Return what `plan` promises. Numbers are rounded against the promise, so none of them flatters it.
+    """Return the promise of `plan`. Numbers are rounded so that the promise never looks better than it is.
 
-    The words are about `plan.privacy`. Its noise may keep more than that, which no reader has to believe.
+    The words describe `plan.privacy`. The noise may protect more, but no reader has to rely on that.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.planning import plan
@@ -63,7 +63,7 @@ def promise_of(plan: Plan) -> Promise:
 
 
 def promise_of_budget(budget: Privacy, neighbours: Neighbours) -> Promise:
-    """Return what all answers that a budget pays for promise together, however many it comes to.
+    """Return the joint promise of all answers that a budget pays for, for any number of answers.
 
     >>> promise_of_budget(ZCDP("1/2"), Neighbours()).statement
     'All answers together are ρ-zero-concentrated differentially private with ρ = 0.5.'
@@ -94,7 +94,7 @@ def _promise(subject: str, privacy: Privacy, neighbours: Neighbours) -> Promise:
 
 
 def _public_number(neighbours: Neighbours) -> tuple[str, ...]:
-    """Return what is said of the number of records where that of the source is public."""
+    """Return the words about the number of records where the number in the source is public."""
     if neighbours.total_is_public:
         return ("That the number of records is hidden. With 'replace' neighbours it is public.",)
     if neighbours.may_drop:
@@ -106,9 +106,9 @@ def _public_number(neighbours: Neighbours) -> tuple[str, ...]:
 
 
 def exact_interactions(plan: Plan) -> dict[Margin, int]:
-    """Return how many numbers each interaction has that is released without noise, by its attributes.
+    """Return how many numbers each interaction without noise has, by its attributes.
 
-    Bits are read as the attributes they belong to: noise goes to all bits of an attribute or to none.
+    Bits count as the attributes they belong to: all bits of an attribute have noise, or none has.
     """
     found: dict[Margin, int] = {}
     for varied in plan.exact:
@@ -119,7 +119,7 @@ def exact_interactions(plan: Plan) -> dict[Margin, int]:
 
 
 def _interaction(attributes: Margin) -> str:
-    """Return what the interaction of some attributes is, in words: it is not the table on them.
+    """Return the interaction of some attributes in words: it is not the table on them.
 
     >>> _interaction(("sex", "age")), _interaction(("sex",))
     ('the interaction of sex and age, beyond their own tables', 'the differences between the levels of sex')
@@ -240,6 +240,6 @@ def likelier(epsilon: Fraction) -> str:
 
 
 def _rounded_up(value: float) -> str:
-    # The slack covers the last place of exp and of the conversion to a float.
+    # The slack covers the rounding of exp and of the conversion to a float.
     up = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value) * (1 + Decimal("1e-14")))
     return f"{up:,f}" if up < 1_000_000 else f"{up:.2e}"

@@ -1,4 +1,4 @@
-"""A table as it is published: its numbers, what is known of their errors, and the words that go with them."""
+"""A table as it is published: its numbers, the known facts about their errors, and its words."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Numbers = NDArray[Any]
 
 
 class Status(StrEnum):
-    """What a reader must know of a number before using it, by the observation flags of the European statistical system.
+    """The status of a number that a reader must know, by the observation flags of the European statistical system.
 
     The letters are Eurostat's: e estimated, u low reliability, c confidential, z not applicable.
     """
@@ -33,11 +33,11 @@ class Status(StrEnum):
 class Publication:
     """A table to be written in some format, each number with its status.
 
-    `errors` holds the standard errors and both ends of the intervals, which hold the truth with probability
-    `confidence`; it is None where nothing is known of them. `withheld` marks cells without a number. `labels` and
-    `level_labels` are what readers call attributes and levels, where that is not their own name. `facts` are for
-    programs. The words are those of the dataset and its edition, never of the moment of writing: the same table is the
-    same bytes for ever.
+    `errors` holds the standard errors and both ends of the intervals, which contain the truth with probability
+    `confidence`; it is None where the errors are unknown. `withheld` marks cells without a number. `labels` and
+    `level_labels` are the readers' names of attributes and levels, where these differ from their own names. `facts`
+    are for programs. The words describe the dataset and its edition, never the time of writing: the same table always
+    gives the same bytes.
 
     >>> from tabulary.core.table import Table
     >>> from tabulary.noise import DiscreteLaplace
@@ -82,16 +82,16 @@ class Publication:
         return cls(table.domain, np.ma.getdata(table.counts), None, hidden, **words)
 
     def label(self, attribute: str) -> str:
-        """Return what a reader calls an attribute."""
+        """Return the readers' name of an attribute."""
         return self.labels.get(attribute) or attribute
 
     def level_label(self, attribute: str, level: str) -> str:
-        """Return what a reader calls a level."""
+        """Return the readers' name of a level."""
         return self.level_labels.get(attribute, {}).get(level) or level
 
     @property
     def heading(self) -> str:
-        """The title, or what the table is by."""
+        """The title, or the names of the attributes."""
         *firsts, last = [self.label(a) for a in self.domain.attributes] or [""]
         by = f"{', '.join(firsts)} and {last}" if firsts else last
         return self.title or (f"People by {by}" if by else "Number of people")
@@ -108,7 +108,7 @@ class Publication:
 
     @cached_property
     def measure_labels(self) -> Mapping[str, str]:
-        """What is told of each cell: the name of each measure with its label."""
+        """The measures of each cell: the name of each with its label."""
         level = f"{100 * self.confidence:g}"
         errors = {
             "standard_error": "Standard error of the count",
@@ -118,7 +118,7 @@ class Publication:
         return {"count": "Count", **(errors if self.errors is not None else {})}
 
     def decimals(self, measure: str) -> int:
-        """Return how many decimals of a measure are worth showing; what is written is exact."""
+        """Return how many decimals of a measure are worth showing; files hold the exact value."""
         return 0 if self.measures[measure].dtype.kind in "iu" else 1
 
     def values(self, measure: str) -> list[int | float | None]:
@@ -138,16 +138,16 @@ class Publication:
     def _status(self) -> NDArray[np.str_]:
         found = np.full(self.domain.shape, Status.estimated.value)
         if self.errors is not None:
-            # An interval below zero has missed the truth, and is doubted all the more.
+            # An interval below zero has missed the truth, so the count is even more doubtful.
             found[self.errors[1] <= 0] = Status.unreliable
         if self.withheld is not None:
             found[self.withheld] = Status.withheld
-        # Not by the numbers: an estimate made non-negative may be zero with an error of zero, and yet be wrong.
+        # Not by the numbers: a non-negative estimate may be zero with an error of zero, and still be wrong.
         found[self.domain.impossible(self.domain.attributes)] = Status.impossible
         return found
 
     def meaning(self, status: Status) -> str:
-        """Return in plain words what a status says of a number of this table."""
+        """Return the meaning of a status for a number of this table, in plain words."""
         level = f"{100 * self.confidence:g} %"
         return {
             Status.estimated: (
@@ -167,13 +167,13 @@ class Publication:
 
 
 def told_apart(names: Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
-    """Return the names, each used once: one that is taken already gets a number.
+    """Return the names, each used once: a name that is already taken gets a number.
 
     >>> told_apart(["age", "age", "sex", "COUNT"], taken=["COUNT"])
     ['age', 'age_2', 'sex', 'COUNT_2']
     """
     given = list(names)
-    # A numbered name must not take the place of one that comes as it is.
+    # A numbered name must not equal a name that needs no number.
     used, reserved = set(taken), set(given)
     found = []
     for name in given:

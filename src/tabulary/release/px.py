@@ -1,8 +1,8 @@
 """PX: the file format of PC-Axis and PxWeb, by the format specification 2013 of Statistics Sweden.
 
-Text in UTF-8, a keyword a statement, then the numbers, a row for each cell. The measures of a cell are the content
-variable, in the heading. A cell that is not simply estimated has its status beside it (DATANOTECELL); a withheld number
-is "..", whose meaning DATASYMBOL2 states.
+Text in UTF-8: one statement per keyword, then the numbers, one row per cell. The measures of a cell are the content
+variable, in the heading. A cell that is not simply estimated has its status beside it (DATANOTECELL); a withheld
+number is "..", whose meaning DATASYMBOL2 states.
 """
 
 import re
@@ -17,16 +17,16 @@ MEDIA_TYPE = "text/x-pcaxis"
 
 # A line of text has at most 256 characters; longer text is cut into quoted pieces well below that.
 _PIECE = 200
-# What stands for all values of a variable, so no value can have it as its code.
+# This code means all values of a variable, so no value can have it.
 _ALL = "*"
-# The most decimals that PX knows. Fewer would let its programs round what they save again.
+# The most decimals that PX allows. With fewer, PX programs would round numbers when they save a file again.
 _DECIMALS = 15
 
 
 def px_bytes(published: Publication) -> bytes:
     """Return the publication as a PX file; the numbers read back to the same floats.
 
-    PX knows no quotation mark within a text: it becomes an apostrophe. Names that come out the same are numbered.
+    PX allows no quotation mark within a text: it becomes an apostrophe. Names that become equal are numbered.
     """
     head = "\n".join(_statements(published))
     columns = [published.values(name) for name in published.measures]

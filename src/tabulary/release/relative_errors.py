@@ -1,4 +1,4 @@
-"""How large the stated errors of a release are beside its counts, from the release alone."""
+"""The stated errors of a release relative to its counts, from the release alone."""
 
 import heapq
 import math
@@ -19,7 +19,7 @@ SHARES = (0.1, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class DoubtfulCell:
-    """One published count whose error is large beside it."""
+    """One published count with a large relative error."""
 
     margin: Margin
     labels: tuple[str, ...]
@@ -45,11 +45,12 @@ class DoubtfulCell:
 
 @dataclass(frozen=True)
 class RelativeErrors:
-    """The errors of one table beside its counts.
+    """The errors of one table relative to its counts.
 
-    `above` counts the possible cells whose half-width is more than each of `SHARES` of the count, or as much as the
-    last; those without a positive count are among all of them. `median` is infinite where half of the cells or more
-    have no positive count. `worst` is the positive count with the largest relative error, if any has an error.
+    `above` counts the possible cells whose half-width is more than each of `SHARES` of the count (for the last share,
+    as much or more); cells without a positive count are in every one of these counts. `median` is infinite where half
+    of the cells or more have no positive count. `worst` is the positive count with the largest relative error, if any
+    has an error.
     """
 
     margin: Margin
@@ -61,7 +62,7 @@ class RelativeErrors:
 
 
 def relative_errors(table: ReleasedTable) -> RelativeErrors:
-    """Return how large the errors of a table are beside its counts. Post-processing: the stated errors alone.
+    """Return the errors of a table relative to its counts. Post-processing: it uses the stated errors alone.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.table import Table
@@ -88,17 +89,17 @@ def relative_errors(table: ReleasedTable) -> RelativeErrors:
 def largest_relative_errors(
     tables: Sequence[ReleasedTable], most: int, *, most_of_one: int
 ) -> list[DoubtfulCell]:
-    """Return the positive counts whose errors are largest beside them, the largest first, a few of each table.
+    """Return the positive counts with the largest relative errors, largest first, a few from each table.
 
-    Errors of a tenth of their count and less are nobody's trouble, and left out.
+    Errors of a tenth of their count or less are no problem and are left out.
     """
     found = [cell for table in tables for cell in _largest(table, most_of_one) if cell.relative > SHARES[0]]
-    # Of equal ones the first stays first, so that the same release always says the same.
+    # The sort is stable, so the same release always gives the same list.
     return heapq.nlargest(most, found, key=lambda cell: cell.relative)
 
 
 def median_relative_error(tables: Sequence[ReleasedTable]) -> float:
-    """Return the median of the errors beside their counts, over the possible cells of all tables; 0 without any."""
+    """Return the median relative error over the possible cells of all tables; 0 without any cell."""
     parts = [relative[possible] for possible, relative in map(_relative, tables)]
     shares = np.concatenate(parts) if parts else np.zeros(0)
     return float(np.median(shares)) if shares.size else 0.0
@@ -117,9 +118,9 @@ def show_share(share: float) -> str:
 
 
 def _relative(table: ReleasedTable) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return which cells are possible, and the error of each beside its count: infinite without a positive count.
+    """Return which cells are possible, and the relative error of each: infinite without a positive count.
 
-    A count that prints as zero is none.
+    A count that prints as zero is not positive.
     """
     possible = ~np.asarray(table.domain.impossible(table.margin)).reshape(table.shape)
     counts = np.asarray(table.counts, dtype=np.float64)

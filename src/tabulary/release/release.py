@@ -57,10 +57,10 @@ class Release:
     """The tables of a plan, each with the law of its errors.
 
     `tables` are the noisy tables of the plan's workload, in any order, their attributes in the domain's
-    order. The plan decides the law of linear estimates; a constrained reconstruction brings its own `errors`,
-    and `reconstruction` holds facts about it. `engine` is the name of what counted the records, if it was records that
+    order. The plan decides the law of linear estimates; a constrained reconstruction has its own `errors`, and
+    `reconstruction` holds facts about it. `engine` is the name of the engine that counted the records, if records
     were counted. `receipt` says which ledger paid: its identity, and the head of the account just after the debit. A
-    release that was saved or loaded knows its folder and who signed it; `verify` looks at that folder again.
+    saved or loaded release knows its folder and its signer; `verify` checks that folder again.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.privacy import PureDP
@@ -151,9 +151,9 @@ class Release:
 
     @property
     def signer(self) -> PublicKey | None:
-        """Whose key signed the saved release, by its own word; None if it is not signed, or in memory only.
+        """The signer that the saved release states; None if it is not signed, or in memory only.
 
-        Anyone can make a key with any name. `verify(key=...)` finds out whether it is the publisher's.
+        Anyone can make a key with any name. `verify(key=...)` checks whether it is the publisher's key.
         """
         return self._signer if self.folder is not None else None
 
@@ -180,7 +180,7 @@ class Release:
         return f"<Release of {tables} at {self.plan.privacy}: {self.plan.workload}>"
 
     def publication(self, attributes: str | tuple[str, ...], **options: Any) -> Publication:
-        """Return the table on these attributes with the words that go with it, ready for `release.writers`.
+        """Return the table on these attributes with its words, ready for `release.writers`.
 
         >>> from tabulary.core.domain import Domain
         >>> from tabulary.core.privacy import PureDP
@@ -212,10 +212,10 @@ class Release:
         formats: Iterable[str] = (),
         signing_key: SigningKey | str | os.PathLike[str] | None = None,
     ) -> None:
-        """Write the release to a new folder, whole or not at all. What is there already is never replaced.
+        """Write the release to a new folder, completely or not at all. An existing folder is never replaced.
 
-        Every release holds its tables as CSV and as Parquet; `formats` names those that it is to hold besides: "xlsx",
-        "json-stat", "sdmx-csv", "px". With a `signing_key`, or the file of one, the release is signed.
+        Every release holds its tables as CSV and as Parquet; `formats` names additional formats: "xlsx", "json-stat",
+        "sdmx-csv", "px". With a `signing_key`, or the path of its file, the release is signed.
         """
         extra = extra_formats(formats)
         key = signing_key_of(signing_key)
@@ -269,11 +269,12 @@ class Release:
     ) -> "Release":
         """Return the release in a folder, or raise ReleaseDamaged with everything that is wrong with it.
 
-        Whoever rewrites a whole folder can write a digest that fits it. Two things find that out: `expected_digest`,
-        the one that the publisher made known elsewhere, and `key`, the publisher's public key or the file of it. The
-        folder may come from a stranger: tables of more than `max_cells` are refused before anything is unpacked.
+        An attacker who rewrites a whole folder can write a digest that fits it. Two arguments detect this:
+        `expected_digest`, the digest that the publisher announced elsewhere, and `key`, the publisher's public key or
+        the path of its file. The folder may come from a stranger: tables of more than `max_cells` are refused before
+        anything is unpacked.
         """
-        # Loaded here: it reads Parquet, and a release that is made and not read does not.
+        # Imported here: only reading a release needs Parquet.
         from tabulary.release.verify import read_release
 
         folder = Path(path).absolute()
@@ -299,9 +300,9 @@ class Release:
         expected_digest: str | None = None,
         key: PublicKey | str | os.PathLike[str] | None = None,
     ) -> None:
-        """Check the release's folder again, every byte and every claim; in memory only the claims.
+        """Check the release's folder again, every byte and every claim; for a release in memory, only the claims.
 
-        `expected_digest` and `key` are those of `load`.
+        `expected_digest` and `key` are as in `load`.
         """
         if self.folder is not None:
             from tabulary.release.verify import read_release

@@ -1,4 +1,4 @@
-"""The report: a release for people to read, as one page of HTML that needs nothing else."""
+"""The report: a release for people to read, as one self-contained page of HTML."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -74,9 +74,9 @@ _SHORT = 16
 
 @dataclass(frozen=True)
 class ReportTable(PageTable[Cell]):
-    """One table as the report shows it: a cross-table of so many `columns`, or one row per cell where there are none.
+    """One table as the report shows it: a cross-table with `columns`, or one row per cell without them.
 
-    Where there are none, `glyphs` has a small picture for each row.
+    Without columns, `glyphs` has a small picture for each row.
     """
 
     anchor: str
@@ -102,7 +102,7 @@ class ReportTable(PageTable[Cell]):
 
 @dataclass(frozen=True)
 class AccuracyRow:
-    """What to expect of one table."""
+    """The expected errors of one table."""
 
     name: str
     anchor: str
@@ -114,7 +114,7 @@ class AccuracyRow:
 
 @dataclass(frozen=True)
 class RelativeRow:
-    """How large the errors of one table are beside its counts."""
+    """The errors of one table relative to its counts."""
 
     name: str
     anchor: str
@@ -138,7 +138,7 @@ def report_html(
 ) -> str:
     """Return the report as a self-contained page: no script, no request, light and dark, ready to print.
 
-    `reconstruction` holds what the reconstruction said about itself.
+    `reconstruction` holds the facts that the reconstruction stated about itself.
     """
     facts = reconstruction or {}
     views = _views(plan, tables)
@@ -202,7 +202,7 @@ def report_html(
 
 
 def _views(plan: Plan, tables: Sequence[ReleasedTable]) -> list[ReportTable]:
-    """Return the tables that the page shows, with as many cells and pictures as it has room for."""
+    """Return the tables that the page shows, with as many cells and pictures as fit."""
     names = file_names(plan.workload.margins)
     shown = tables[:MOST_TABLES]
     whole = sum(min(table.domain.size, MOST_CELLS) for table in shown)
@@ -221,7 +221,7 @@ def _anchor(position: int) -> str:
 
 
 def _picture(table: ReleasedTable, name: str, most_drawn: int) -> tuple[str, str]:
-    """Return the picture of a table, a mosaic where that reads and a heat map else; or why there is none."""
+    """Return the picture of a table: a mosaic where it is readable, otherwise a heat map; or why there is none."""
     if len(table.margin) < 2:
         return "", ""
     if table.domain.size > most_drawn:
@@ -241,7 +241,7 @@ def _picture(table: ReleasedTable, name: str, most_drawn: int) -> tuple[str, str
 
 
 def _view(table: ReleasedTable, anchor: str, csv: str, *, most_cells: int, most_drawn: int) -> ReportTable:
-    # The name keeps the order that was asked for, by which other parts of the page call the table too.
+    # The name keeps the requested order: other parts of the page use the same name.
     name, across = table_name(table.margin), _column_attribute(table)
     if across:
         table = table.transpose([*(a for a in table.margin if a != across), across])
@@ -280,13 +280,13 @@ def _row_heads(labels: Sequence[tuple[str, ...]], row: int) -> tuple[Header, ...
 
 
 def _column_attribute(table: ReleasedTable) -> str:
-    """Return the attribute that goes across, or nothing where the table is better read downward."""
+    """Return the attribute that goes across, or None where a table with one row per cell reads better."""
     if len(table.margin) < 2:
         return ""
     levels = {a: len(table.domain.levels_of(a)) for a in table.margin}
     across = table.margin[-1]
     if levels[across] > _COMFORTABLE_COLUMNS:
-        # Ties go to the later attribute, which leaves the order of the others as it was asked for.
+        # Ties go to the later attribute, which keeps the requested order of the others.
         across = min(reversed(table.margin), key=lambda a: levels[a])
     return across if levels[across] <= _MOST_COLUMNS else ""
 
@@ -325,7 +325,7 @@ def _comparison(plan: Plan) -> ComparisonView:
     try:
         compared = compare_plans(request_of(plan), planned=plan, shrunk=False)
     except Exception:
-        # The tables are measured and paid for by now: a picture of what else might have been must not lose them.
+        # The tables are already measured and paid for: a failed comparison with other mechanisms must not lose them.
         return ComparisonView(Markup(""), "The mechanisms could not be compared for this page.")
     return ComparisonView(
         picture=Markup(comparison_svg(compared, standalone=False)),
@@ -339,7 +339,7 @@ def _named(plan: Plan) -> list[str]:
 
 
 def _up(width: float) -> str:
-    """Return a limit that is not rounded in its own favour."""
+    """Return a limit, rounded upwards."""
     return show_count(width if float(width).is_integer() else math.ceil(10 * width) / 10)
 
 

@@ -17,7 +17,7 @@ MEDIA_TYPE = "application/vnd.sdmx.data+csv; version=2.0.0"
 PACKAGES = ("pandas", "pysdmx")
 
 _CODES = {Status.estimated: "E", Status.unreliable: "U", Status.withheld: "Q", Status.impossible: "M"}
-# The columns that SDMX-CSV has of its own, and those that it may have.
+# The required and the optional columns of SDMX-CSV itself.
 _RESERVED = ("STRUCTURE", "STRUCTURE_ID", "STRUCTURE_NAME", "ACTION", "SERIES_KEY", "OBS_KEY", "OBS_STATUS")
 
 

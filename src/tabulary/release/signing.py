@@ -1,6 +1,6 @@
-"""Who signs: Ed25519 keys in files, signatures over bytes, and the name and fingerprint by which a key is known.
+"""Signing: Ed25519 keys in files, signatures over bytes, and the name and fingerprint that identify a key.
 
-What is signed begins with what it is, so that a signature over one kind of thing never passes for one over another.
+Signed bytes begin with the name of their kind, so a signature over one kind is never valid for another.
 """
 
 import base64
@@ -28,7 +28,7 @@ _KEY_BYTES, _SIGNATURE_BYTES = 32, 64
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A public key, and the name of who signs with it: what the name is worth, the key's publisher knows.
+    """A public key and the name of its signer. Only the publisher of the key can confirm the name.
 
     >>> key = PublicKey("Statistics Office", bytes(32))
     >>> key.fingerprint
@@ -57,7 +57,7 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """The first half of the key's SHA-256 in hexadecimal digits: short enough to be read out, and no other's."""
+        """The first half of the key's SHA-256 in hexadecimal digits: short enough to read aloud, and unique."""
         return hashlib.sha256(self.raw).hexdigest()[:32]
 
     def describe(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class PublicKey:
         try:
             found = serialization.load_pem_public_key(pem)
         except Exception:
-            # Whatever the package raises: the file may come from anywhere.
+            # Any error of the package: the file may come from anywhere.
             found = None
         if not isinstance(found, ed25519.Ed25519PublicKey):
             raise UnusableKey(f"{str(file)!r} holds no Ed25519 public key. Nothing was checked.")
@@ -112,7 +112,7 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class SigningKey:
-    """A private key and the name of its owner. Made by `create` or `read`; it never shows what it holds.
+    """A private key and the name of its owner. Made by `create` or `read`; it never shows the key.
 
     >>> SigningKey.generate("Statistics Office").public.name
     'Statistics Office'
@@ -132,7 +132,7 @@ class SigningKey:
     def create(
         cls, path: str | os.PathLike[str], name: str, *, passphrase: str | None = None
     ) -> "SigningKey":
-        """Return a new key, written to `path` for its owner alone, with the public half beside it: `path` + ".pub".
+        """Return a new key, written to `path` for its owner alone, and its public half to `path` + ".pub".
 
         Nothing is overwritten. With a passphrase the private half is encrypted.
         """
@@ -182,7 +182,7 @@ class SigningKey:
         try:
             found = serialization.load_pem_private_key(pem, given.encode() if given else None)
         except Exception:
-            # Whatever the package raises: its words may hold what the file holds.
+            # Any error of the package: its message may contain the content of the file.
             found = None
         if not isinstance(found, ed25519.Ed25519PrivateKey):
             raise UnusableKey(
@@ -197,17 +197,17 @@ class SigningKey:
 
 
 def signing_key_of(given: SigningKey | str | os.PathLike[str] | None) -> SigningKey | None:
-    """Return a signing key that is given as one, or as the file of one."""
+    """Return a signing key from a key or from the path of its file."""
     return given if given is None or isinstance(given, SigningKey) else SigningKey.read(given)
 
 
 def public_key_of(given: PublicKey | str | os.PathLike[str] | None) -> PublicKey | None:
-    """Return a public key that is given as one, or as the file of one."""
+    """Return a public key from a key or from the path of its file."""
     return given if given is None or isinstance(given, PublicKey) else PublicKey.read(given)
 
 
 def public_file(path: str | os.PathLike[str]) -> Path:
-    """Return where the public half of a key is written.
+    """Return the path of the public half of a key.
 
     >>> public_file("office.pem").name
     'office.pem.pub'
@@ -227,7 +227,7 @@ def signature_text(signature: bytes) -> str:
 
 
 def signature_from_text(text: str) -> bytes | None:
-    """Return the signature that a word of base64 holds; None if it holds none, or is not written the one way."""
+    """Return the signature that a word of base64 holds; None if it holds none or its form is not canonical."""
     return _decoded(text, _SIGNATURE_BYTES)
 
 
@@ -252,7 +252,7 @@ def _parted(content: bytes, refusal: str) -> tuple[str, bytes]:
 
 
 def _package() -> tuple[Any, Any]:
-    """Return the two modules of the package that knows the curve."""
+    """Return the two modules of the package that implements Ed25519."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519

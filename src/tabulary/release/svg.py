@@ -1,7 +1,7 @@
 """The SVG kit of every picture of tables: one style, one scale, text, legends and hatching.
 
-Whatever is drawn by hand is made of these parts: whiskers, heat maps, mosaics and bars, in reports and on the pages of
-the table builder. Nothing is told by colour alone, so a print in black says as much.
+All pictures without a chart library use these parts: whiskers, heat maps, mosaics and bars, in reports and on the
+pages of the table builder. Colour never carries information alone, so a black-and-white print says as much.
 """
 
 import math
@@ -68,7 +68,7 @@ PROSE, BOLD, TITLE = 0.92, 1.15, 1.3
 """How wide a letter of a sentence, with its spaces, a bold one and one of a title are beside others."""
 
 _LEGEND_LINE = 18
-# The strongest shade leaves what is written on it a contrast above 4.5 to 1, in the light and in the dark.
+# Text on the strongest shade has a contrast above 4.5 to 1, in the light and in the dark.
 _FAINTEST, _STRONGEST = 0.04, 0.5
 
 
@@ -82,7 +82,7 @@ class Axis:
     right: float
 
     def x(self, value: float) -> float:
-        """Return where a count stands."""
+        """Return the position of a count."""
         share = (value - self.low) / (self.high - self.low)
         return round(self.left + share * (self.right - self.left), 2)
 
@@ -104,7 +104,7 @@ LEAST_SHOWN = 0.05
 
 
 def show_count(value: float) -> str:
-    """Return a number as it is printed: thousands apart, a true minus sign, one decimal if not whole.
+    """Return a number as text: a thousands separator, a true minus sign, one decimal if not whole.
 
     >>> show_count(-1234), show_count(12.25)
     ('−1,234', '12.2')
@@ -123,7 +123,7 @@ def picture(
     standalone: bool,
     hatched: bool = False,
 ) -> str:
-    """Return a whole SVG, which says in words what it shows; one that stands alone brings its style and hatching."""
+    """Return a whole SVG with a description in words; a standalone one includes its style and hatching."""
     wide, high = math.ceil(width), math.ceil(height)
     style = f"<style>{STYLE}</style>{HATCH if hatched else ''}" if standalone else ""
     return (
@@ -134,7 +134,7 @@ def picture(
 
 
 def legend_entries(y: float, entries: list[tuple[str, str]], width: float) -> tuple[str, float]:
-    """Return the marks of a legend, each with its words behind it, and where the last of its lines stands."""
+    """Return the marks of a legend, each followed by its words, and the position of its last line."""
     parts: list[str] = []
     x = float(MARGIN)
     for words, mark in entries:
@@ -151,7 +151,7 @@ def legend_entries(y: float, entries: list[tuple[str, str]], width: float) -> tu
 def axis_lines(
     axis: Axis, top: float, bottom: float, *, show: Callable[[float], str] | None = None
 ) -> list[str]:
-    """Return the lines of the round numbers of an axis, each with its number below; the line of zero is stronger."""
+    """Return the grid lines of an axis at round numbers, each with its number below; the line of zero is stronger."""
     parts = []
     for tick in axis.ticks():
         x, kind = axis.x(tick), "zero" if tick == 0 else "grid"
@@ -185,7 +185,7 @@ def whisker_path(left: float, right: float, middle: float) -> str:
 
 
 def upright_text(x: float, y: float, words: str) -> str:
-    """Return words that are read from below, with their middle at `x`."""
+    """Return words that read upwards, with their middle at `x`."""
     return f'<g transform="translate({x + 4:g} {y:g}) rotate(-90)">{svg_text(0, 0, words)}</g>'
 
 
@@ -204,9 +204,10 @@ def shortened(label: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def told_apart(labels: Sequence[str], longest: int = LONGEST_LABEL) -> tuple[str, ...]:
-    """Return labels, cut where they are too long, of which no two look the same.
+    """Return labels, cut where they are too long; no two of them look the same.
 
-    They are cut at the end; in the middle, where that would make two of them the same; else they are numbered.
+    They are cut at the end, or in the middle where a cut at the end would make two equal; otherwise they are
+    numbered.
 
     >>> told_apart(["region of birth: north", "region of birth: south"], longest=12)
     ('regio… north', 'regio… south')
@@ -224,7 +225,7 @@ def _shortened_inside(label: str, longest: int) -> str:
 
 
 def svg_text(x: float, y: float, words: str, kind: str = "", *, anchor: str = "") -> str:
-    """Return words at a place, with what could be markup made harmless."""
+    """Return words at a place, with markup escaped."""
     kind = f' class="{kind}"' if kind else ""
     anchor = f' text-anchor="{anchor}"' if anchor else ""
     return f'<text x="{x:g}" y="{y:g}"{kind}{anchor}>{escape(words)}</text>'

@@ -26,10 +26,10 @@ VALUE_COLUMNS = ("count", "standard_error", "lower_95", "upper_95")
 
 @dataclass(frozen=True, eq=False)
 class ReleasedTable(LongForm):
-    """Counts that left through a mechanism, with what is known about their errors.
+    """Counts that a mechanism released, with the known facts about their errors.
 
-    An interval holds the true count with the stated probability, cell by cell and not for all cells at once.
-    A structural zero is exact: its count, its standard error and both ends of its interval are zero.
+    An interval contains the true count with the stated probability, for each cell, not for all cells at once. A
+    structural zero is exact: its count, its standard error and both ends of its interval are zero.
 
     >>> from tabulary.noise import DiscreteLaplace
     >>> from tabulary.planning import CellErrors
@@ -72,12 +72,12 @@ class ReleasedTable(LongForm):
 
     @property
     def counts(self) -> CellCounts:
-        """The noisy counts; one may be negative, since noise has no sense of what it is added to."""
+        """The noisy counts; a count may be negative, since the noise does not depend on it."""
         return self.table.counts
 
     @property
     def total(self) -> int | float:
-        """The sum of the noisy counts; its error is larger than that of a total measured by itself."""
+        """The sum of the noisy counts; its error is larger than that of a total measured directly."""
         return self.table.total
 
     @property
@@ -87,10 +87,10 @@ class ReleasedTable(LongForm):
 
     @property
     def covariance(self) -> CellCovariance | None:
-        """How the errors of the cells hang together, known from the plan alone.
+        """The covariance of the errors of the cells, known from the plan alone.
 
-        None where it is not: after a reconstruction that made the table non-negative, rounded or shrunk it, and
-        for a perturbation that depends on the count.
+        None where the plan does not give it: after a reconstruction that made the table non-negative, rounded or
+        shrunk it, and for a perturbation that depends on the count.
 
         >>> from tabulary.noise import DiscreteLaplace
         >>> from tabulary.planning import CellErrors
@@ -107,7 +107,7 @@ class ReleasedTable(LongForm):
         return self.errors.half_widths(confidence)
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[CellCounts, CellCounts]:
-        """Return the lower and upper end of each cell's interval, both inside it."""
+        """Return the lower and upper end of each cell's interval; both ends belong to it."""
         widths = self.half_widths(confidence)
         return np.asarray(self.counts - widths), np.asarray(self.counts + widths)
 
@@ -117,7 +117,7 @@ class ReleasedTable(LongForm):
         return ReleasedTable(self.table.transpose(attributes), self.errors.transpose(order))
 
     def slice(self, levels: Mapping[str, str | int] | None = None, **named: str | int) -> "ReleasedTable":
-        """Return the table of those in the given levels, on the remaining attributes."""
+        """Return the table of the records in the given levels, on the remaining attributes."""
         return ReleasedTable(
             self.table.slice(levels, **named), self.errors.at(self.table.index({**(levels or {}), **named}))
         )
@@ -139,7 +139,7 @@ class ReleasedTable(LongForm):
         return self.table[labels]
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the table in long form: the attributes, then what `column_names` calls the values."""
+        """Return the table in long form: the attributes, then the values under the names of `column_names`."""
         return long_columns(self.domain, self._values())
 
     def to_arrow(self) -> "pa.Table":
@@ -162,7 +162,7 @@ class ReleasedTable(LongForm):
 
 
 def column_names(attributes: Margin) -> tuple[str, str, str, str]:
-    """Return the names of the value columns, each with an underscore where an attribute has its name.
+    """Return the names of the value columns; a name that an attribute already has gets an underscore.
 
     >>> column_names(("sex", "count"))
     ('count_', 'standard_error', 'lower_95', 'upper_95')

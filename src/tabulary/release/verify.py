@@ -1,4 +1,4 @@
-"""The reading of a release that trusts nothing in it: every byte and every claim is checked."""
+"""Reads a release and trusts nothing in it: every byte and every claim is checked."""
 
 import hashlib
 import re
@@ -46,19 +46,19 @@ from tabulary.release.writers import extra_names
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST_LISTED = 100
-# Of a number that is the difference of two doubles, this share of the larger is rounding at most.
+# Rounding changes the difference of two doubles by at most this share of the larger.
 _ROUNDING = 1e-12
-# A folder may hold so many files more than its manifest names before it is not looked at any further.
+# A folder with this many files more than its manifest names is not read any further.
 _MOST_STRANGERS = 1_000
-# How much longer than expected a file may be that is not read but hashed.
+# How much longer than expected a file may be that is only hashed.
 _SLACK = 1 << 24
-# What a Parquet file has besides its table: names, statistics and offsets, again for every million rows.
+# A Parquet file holds more than its table: names, statistics and offsets, again for every million rows.
 _FRAME = 1 << 20
 
 
 @dataclass(frozen=True)
 class VerifiedRelease:
-    """What was read from a folder in which nothing was wrong."""
+    """The content of a folder in which nothing was wrong."""
 
     plan: Plan
     tables: tuple[Table, ...]
@@ -81,7 +81,7 @@ class _Stated:
 
 @dataclass
 class _Reading:
-    """One pass over a folder: what was found wrong, and what the manifest states of the files that are there."""
+    """One pass over a folder: the faults found, and the facts that the manifest states about the files."""
 
     folder: Path
     problems: list[str] = field(default_factory=list)
@@ -102,7 +102,7 @@ class _Reading:
         return data
 
     def is_as_stated(self, name: str) -> bool:
-        """Return whether a file has its stated length and SHA-256; it is read piece by piece, and not kept."""
+        """Return whether a file has its stated length and SHA-256; it is read in pieces, which are not kept."""
         stated = self.files[name]
         try:
             found = hash_plain_file(self.folder / name, length=stated.length)
@@ -116,7 +116,7 @@ class _Reading:
         return found == stated.sha256
 
     def read_as_stated(self, name: str) -> bytes | None:
-        """Return a file that has its stated length and SHA-256. What is returned is what was checked."""
+        """Return a file that has its stated length and SHA-256. The returned bytes are the checked ones."""
         stated = self.files[name]
         try:
             data = read_plain_file(self.folder / name, most=stated.length)
@@ -155,11 +155,11 @@ def read_release(
     The files are exactly those of a release and have the bytes that the manifest states; the manifest is
     canonical, has its own digest and the signature that it speaks of; the plan is derived anew, and with it the
     promise, the expected errors, the files' names, the labels, the standard errors and the intervals; CSV and Parquet
-    of a table agree. Further formats are checked by their SHA-256 alone: another version of a writer would write them
-    otherwise. What is read is what was checked: every file is opened once.
+    of a table agree. Other formats are checked by their SHA-256 alone: another version of a writer would write other
+    bytes. The returned data are the checked bytes: every file is opened once.
 
-    The folder may come from anyone. Nothing is unpacked, built or derived before its size was computed from the plan
-    and found to be within bounds; with `key`, nothing but the manifest is read unless that key has signed it.
+    The folder may come from anyone. Before anything is unpacked, built or derived, its size is computed from the plan
+    and checked against the bounds. With `key`, only the manifest is read unless that key has signed it.
     """
     reading = _Reading(path)
     if not path.is_dir():
@@ -258,7 +258,7 @@ def _read_plan(
 ) -> Plan | None:
     try:
         refuse_vast(manifest["plan"], max_cells=max_cells)
-        # A few lines can claim a table that fills the memory; its rows would fill a file first.
+        # A few lines can claim a table that fills the memory; a true one would need a long file.
         available = sum((reading.folder / name).lstat().st_size for name in present)
         if _claimed_cells(manifest["plan"]) > available:
             reading.note("the plan does not hold: its tables have more cells than the files have bytes.")
@@ -282,10 +282,10 @@ def _claimed_cells(plan: Mapping[str, Any]) -> int:
 def _check_files(
     reading: _Reading, plan: Plan, imprint: Imprint, stated: Mapping[str, Any], present: set[str]
 ) -> None:
-    """Compare the files with what the manifest states of them, and note for each what it states.
+    """Compare the files with the manifest, and keep what it states about each.
 
-    A name is only ever opened if it is one that follows from the plan, whatever the manifest says. How long a file may
-    be follows from the plan too. Tables are read one by one later on; all other files are hashed here.
+    Only files whose names follow from the plan are opened, whatever else the manifest names. The plan also bounds the
+    length of each file. Tables are read one by one later; all other files are hashed here.
     """
     margins = plan.workload.margins
     most = _most_bytes(plan, margins)
@@ -318,10 +318,10 @@ def _check_files(
 
 
 def _most_bytes(plan: Plan, margins: Sequence[Margin]) -> dict[str, int]:
-    """Return the greatest length of the files of every table, as it follows from the plan."""
+    """Return the largest length that the plan allows for the files of every table."""
     most = {}
     for margin, (csv_name, parquet_name) in file_names(margins).items():
-        # Parquet writes labels once and numbers in eight bytes: it is shorter, but for its frame.
+        # Parquet writes labels once and numbers in eight bytes: apart from its frame, it is shorter.
         most[csv_name] = most_text_bytes({a: plan.domain.levels_of(a) for a in margin})
         most[parquet_name] = most[csv_name] + _FRAME
     return most
@@ -330,9 +330,9 @@ def _most_bytes(plan: Plan, margins: Sequence[Margin]) -> dict[str, int]:
 def _read_table(
     reading: _Reading, parquet: ParquetCheck, plan: Plan, margin: Margin, csv_name: str, parquet_name: str
 ) -> ReleasedTable | None:
-    """Return one table if both of its files hold it and it is what the plan says it is.
+    """Return one table if both of its files hold it and it agrees with the plan.
 
-    It is read from its CSV file. The Parquet file is compared with it, and unpacked at most in another process.
+    It is read from its CSV file. The Parquet file is compared with it, and only another process may unpack it.
     """
     if not {csv_name, parquet_name} <= reading.files.keys():
         return None
@@ -356,8 +356,8 @@ def _read_table(
         return None
     if csv_bytes(found) != text:
         reading.note(f"{csv_name} does not have the columns, labels and order of its table.")
-    # An end of an interval is a difference: where a count and its half-width are nearly the same, what is left of them
-    # is rounding, however small the end.
+    # An end of an interval is a difference: where a count and its half-width are nearly equal, only rounding is left,
+    # however small the end.
     _, _, _, upper = columns
     rounding = _ROUNDING * np.abs(upper)
     for name, slack in zip(names, (0.0, 0.0, rounding, rounding), strict=True):
@@ -371,11 +371,11 @@ def _read_table(
 
 
 def _law_of(plan: Plan, margin: Margin, columns: Sequence[NDArray[Any]], counts: NDArray[Any]) -> ErrorLaw:
-    """Return the law of the errors: the plan's for linear estimates, what the file states for others."""
+    """Return the law of the errors: for linear estimates from the plan, for others from the file."""
     if plan.reconstruct == "none":
         return plan.error_of(margin)
     _, deviations, _, upper = (column.astype(np.float64).reshape(counts.shape) for column in columns)
-    # Of the total, an array on no axes, numpy would make a scalar.
+    # numpy would turn the total, an array without axes, into a scalar.
     widths = np.asarray(upper - counts)
     if not (np.isfinite(deviations).all() and (deviations >= 0).all() and (widths >= 0).all()):
         raise InvalidTable("its standard errors and intervals are not those of any table.")
@@ -394,8 +394,8 @@ def _check_reconstruction(
     for table in released:
         if (table.counts < 0).any():
             reading.note(f"the table on {show_margin(table.margin)} has a negative cell.")
-    # Tables that agree with each other on what they share were margins of one table; each is compared with
-    # the first that shares it.
+    # Tables that agree on their shared attributes were margins of one table; each is compared with the first table
+    # that has these attributes.
     seen: dict[Margin, NDArray[Any]] = {}
     for table in released:
         for shared in _shared(table.margin, plan.workload.margins):
@@ -406,7 +406,7 @@ def _check_reconstruction(
 
 
 def _shared(margin: Margin, margins: Sequence[Margin]) -> Iterable[Margin]:
-    """Return the sets on which a table can be compared with others: all that it may share, or all that it does."""
+    """Return the sets on which a table can be compared with others: all that it may share, or all that it shares."""
     if 2 ** len(margin) <= len(margins):
         return (s for order in range(len(margin) + 1) for s in combinations(margin, order))
     return {tuple(a for a in margin if a in other) for other in margins}
@@ -431,7 +431,7 @@ def _check_claims(
 ) -> None:
     derived = claims(plan, released, imprint)
     if len(released) < len(plan.workload):
-        # Already noted, table by table; what is left of them says nothing about the claim.
+        # Already noted for each table; the remaining tables say nothing about the claim.
         del derived["tables"]
     for name, claim in derived.items():
         if name in manifest and not agree(manifest[name], claim):

@@ -1,4 +1,4 @@
-"""What was done to the tables of a release, in plain words that follow from its plan."""
+"""How the tables of a release were made, in plain words that follow from its plan."""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,12 @@ from tabulary.release.manifest import Fact
 
 
 def mechanism_words(plan: Plan) -> str:
-    """Return what was measured, in plain words."""
+    """Return a description of the measurements, in plain words."""
     return MECHANISMS[plan.mechanism].words(plan)
 
 
 def afterwards_words(plan: Plan) -> str:
-    """Return what was done to the measurements before they were published."""
+    """Return how the measurements were processed before publication."""
     if plan.reconstruct == plan.rounding == "none":
         return (
             "Nothing was rounded, clipped or adjusted afterwards: each count is the true count plus noise "
@@ -52,7 +52,7 @@ SHRUNK_HELD = "88 % to 98 %"
 
 
 def coverage_words() -> str:
-    """Return how often the intervals of shrunk tables hold, by the trials that the documentation tells about."""
+    """Return how often the intervals of shrunk tables hold, by the trials in the documentation."""
     return (
         "In trials with invented people, intervals of shrunk tables that say 95 % contained the truth "
         f"{SHRUNK_HELD} of the time over all cells, about 85 % in cells of medium size in sparse tables, "
@@ -62,7 +62,7 @@ def coverage_words() -> str:
 
 
 def bias_words(plan: Plan, facts: Mapping[str, Fact]) -> str:
-    """Return what a reader of shrunk tables must know of their bias."""
+    """Return what a reader of shrunk tables must know about their bias."""
     if plan.reconstruct != "shrink":
         return ""
     said = [
@@ -90,7 +90,7 @@ def bias_words(plan: Plan, facts: Mapping[str, Fact]) -> str:
 
 
 def rounding_words(plan: Plan, facts: Mapping[str, Fact]) -> str:
-    """Return how shrunk tables became whole, with how far their cells moved."""
+    """Return how shrunk tables were rounded to whole numbers, and how far their cells moved."""
     if plan.reconstruct != "shrink":
         return ""
     if plan.rounding == "none":

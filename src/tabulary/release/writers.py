@@ -1,4 +1,4 @@
-"""The formats in which a single table can be had, each with its name, ending and media type."""
+"""The formats of a single table, each with its name, ending and media type."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A way to write a table: what it is called, how its files end, and what it needs.
+    """A way to write a table: its name, the ending of its files, and its requirements.
 
-    `name` is for programs and `title` for people. `packages` are those beyond Tabulary's own that it needs, and
-    `most_cells` is the largest table that it can hold.
+    `name` is for programs and `title` for people. `packages` are the packages that it needs beyond Tabulary's own,
+    and `most_cells` is the largest table that it can hold.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Format:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the packages that it needs are there."""
+        """Whether the packages that it needs are installed."""
         return all(find_spec(package) is not None for package in self.packages)
 
     def refuse(self, cells: int) -> None:
-        """Raise if a table of so many cells cannot be written: a package is missing, or the table is too large.
+        """Raise if a table of this many cells cannot be written: a package is missing, or the table is too large.
 
-        It looks at no number, so it can be asked before anything is spent.
+        It reads no count, so you can call it before anything is spent.
         """
         if not self.is_installed:
             raise MissingExtra(
@@ -59,7 +59,7 @@ class Format:
             )
 
     def write(self, published: Publication) -> bytes:
-        """Return the bytes of a file: the same for the same table, for ever."""
+        """Return the bytes of a file: the same table always gives the same bytes."""
         self.refuse(published.domain.size)
         return self.encode(published)
 
@@ -126,7 +126,7 @@ ALWAYS = ("csv", "parquet")
 
 
 def extra_formats(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the formats that a release is to hold besides those that every release does, in the order of `FORMATS`.
+    """Return the additional formats of a release, in the order of `FORMATS`.
 
     >>> extra_formats(["px", "csv", "parquet", "json-stat"])
     ('json-stat', 'px')

@@ -20,15 +20,15 @@ MOST_CELLS = 1_048_576 - _HEAD - 1
 """The most cells of a table in a workbook."""
 
 _MOST_COLUMNS = 16_384
-# An hour that every zip file can hold; a workbook otherwise tells when it was written.
+# A fixed time that every zip file can hold; otherwise a workbook would state when it was written.
 _EPOCH = datetime.datetime(1980, 1, 1)
 
 
 def xlsx_bytes(published: Publication) -> bytes:
     """Return the publication as a workbook with the sheets Table, Cells and Notes.
 
-    The numbers have 16 significant digits, one more than a spreadsheet computes with, and are shown with one decimal at
-    most. Where noise dominates they are grey and in italics, which also tells them apart without colour.
+    The numbers have 16 significant digits, one more than a spreadsheet computes with, and are shown with at most one
+    decimal. Where noise dominates they are grey and in italics, so they differ without colour too.
     """
     import xlsxwriter
 
@@ -111,7 +111,7 @@ def _write_notes(book: Any, published: Publication) -> None:
 
 
 def _write_text(sheet: Any, row: int, column: int, text: str, look: Any = None) -> None:
-    """Write a text as text, whatever it looks like: one that begins with = is no formula, and 1-2 is no date."""
+    """Write every text as text: a text that begins with = is no formula, and 1-2 is no date."""
     if sheet.write_string(row, column, text, look) != 0:
         raise InvalidTable(
             "a label is longer than 32,767 characters, the limit of a cell in a workbook. Nothing was "

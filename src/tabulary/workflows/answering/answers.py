@@ -1,4 +1,4 @@
-"""What every way of protecting a table builder's dataset has in common."""
+"""What all methods of protecting a table builder's dataset have in common."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,7 +23,7 @@ class ProtectionMethod(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class TableAnswer:
-    """A table that may be shown to anyone, in the domain's order, and what it rests on.
+    """A table that may be shown to anyone, in the domain's order, and the plan behind it.
 
     `plan` says what was measured and promised; None where there is no differential privacy. `reconstructed` says
     whether the table was made non-negative, so that its errors are simulated, or is the linear estimate.
@@ -38,8 +38,8 @@ class TableAnswer:
 class Answerer(Protocol):
     """A dataset that answers questions, protected in one way. Safe to use from several threads.
 
-    Whether a table is refused, and with what words, depends on which tables are allowed, the budget and the asker's
-    account: all public.
+    A refusal and its words depend only on the allowed tables, the budget and the asker's account. All of these are
+    public.
     """
 
     @property
@@ -64,27 +64,27 @@ class Answerer(Protocol):
 
     @property
     def promise(self) -> Promise:
-        """What all answers together promise; of an interactive dataset, what its whole budget does."""
+        """What all answers together promise; for an interactive dataset, what its whole budget promises."""
         ...
 
     def plan_of(self, margin: Margin) -> Plan | None:
-        """Return the plan that an answer rests on, without asking; None where there is no differential privacy."""
+        """Return the plan behind an answer, without asking for the answer; None without differential privacy."""
         ...
 
     def expected(self, margin: Margin, confidence: float = 0.95) -> ExpectedError | None:
-        """Return how accurate the table on `margin` will be, from the plan; None where nothing is known. Free."""
+        """Return the accuracy of the table on `margin`, from the plan; None if it is not known. Free."""
         ...
 
     def price(self, margin: Margin) -> Privacy | None:
-        """Return what the table on `margin` would cost now: None if it is free, as all are but new interactive ones."""
+        """Return what the table on `margin` would cost now; None if it is free. Only new interactive tables cost."""
         ...
 
     def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
         """Return the table on `margin`, the same for ever.
 
-        `asker` names the ledger account that pays with the dataset's own, where answers cost. `linear` asks for the
-        unbiased linear estimate where the published table is another: a test needs it. Both are made of the same
-        measurements, so neither costs more.
+        If answers cost, `asker` names the ledger account that pays together with the dataset's account. `linear` asks
+        for the unbiased linear estimate, which tests need, if the published table is a different one. Both come from
+        the same measurements, so neither costs more.
         """
         ...
 

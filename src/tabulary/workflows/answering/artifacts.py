@@ -1,11 +1,11 @@
-"""The artifacts of a table builder: plans and releases, kept so that every start and every worker serve the same.
+"""The artifacts of a table builder: stored plans and releases. All starts and all workers serve the same ones.
 
-All of it is public, and none of it is needed: it is made again, the same, where it is missing. A plan is kept because
-another version of the software might plan otherwise, a reconstruction because it takes seconds or minutes.
+Artifacts are public and optional: the service makes a missing artifact again, identically. It stores a plan because
+another version of the software might plan differently, and a reconstruction because it takes seconds or minutes.
 
-Nobody has to trust the folder. Each artifact carries a seal, HMAC-SHA-256 under a key that is derived from the
-custodian's secret for this alone, over what it is, whose it is and all its bytes. What was changed, moved or put there
-by somebody without the key is found before it is read, named in a warning, and made anew.
+Nobody has to trust the folder. Each artifact carries a seal: HMAC-SHA-256 over its kind, its context and all its bytes.
+The key of the seal is derived from the custodian's secret for this purpose only. The service checks the seal before it
+reads an artifact. If somebody without the key changed, moved or added one, the service warns and makes it again.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ Warn = Callable[[str], None]
 """Called with a sentence about what was found wrong."""
 
 _PLAN, _RELEASE, _SEAL = "plan.json", "release", "seal"
-# What is damaged again as soon as it was made is the fault of the disk, or of somebody who is still at it.
+# If a new artifact is damaged at once, the disk is at fault, or somebody is still changing the folder.
 _TRIES = 3
 
 _Content = TypeVar("_Content")
@@ -47,7 +47,7 @@ class _Unsound(Exception):
 
 @dataclass(frozen=True)
 class _Kind(Generic[_Content]):
-    """One kind of artifact: which file vouches for all of it, how it is written, and how it is read from there."""
+    """One kind of artifact: the file that vouches for all of it, and how to write and read it."""
 
     name: str
     vouching: str
@@ -69,7 +69,7 @@ _RELEASES = _Kind[Release](
     "tables",
     f"{_RELEASE}/{MANIFEST}",
     lambda staged, made: made.write_into(staged.below(_RELEASE)),
-    # The seal vouches for the manifest, so whatever size it states is the service's own.
+    # The seal vouches for the manifest, so the service itself wrote the size in it.
     lambda place, manifest: Release.load(
         place / _RELEASE, expected_digest=json.loads(manifest)["digest"], max_cells=sys.maxsize
     ),
@@ -78,10 +78,10 @@ _RELEASES = _Kind[Release](
 
 @dataclass(frozen=True)
 class Artifacts:
-    """What is kept for one edition of a dataset, `purpose` being the words of the ledger entry that pays for it.
+    """The artifacts of one edition of a dataset; `purpose` is the text of the ledger entry that pays for it.
 
-    `key` is that of the seals (`seal_key`). Without a folder nothing is kept. Of many processes that keep the same
-    artifact at once, the first keeps its own, and the others serve that.
+    `key` is the key of the seals (`seal_key`). Without a folder nothing is stored. If several processes store the same
+    artifact at once, the first one wins, and the others serve it.
     """
 
     folder: Path | None
@@ -90,19 +90,19 @@ class Artifacts:
     warn: Warn
 
     def plan(self, declared: str, make: Callable[[], Plan]) -> Plan:
-        """Return the plan that is kept for what was declared; `make` and keep it if there is none.
+        """Return the stored plan for this declaration; `make` and store it if there is none.
 
-        `make` refuses a plan that is not the one that was paid for. It is called before a damaged one is removed.
+        `make` refuses a plan other than the one that was paid for. It runs before a damaged plan is removed.
         """
         if self.folder is None:
             return make()
         return self._artifact(_PLANS, declared, self.folder, make, 0)
 
     def release(self, plan: Plan, make: Callable[[], Release]) -> Release:
-        """Return the release of a plan that is kept; `make` and keep it if there is none.
+        """Return the stored release of a plan; `make` and store it if there is none.
 
-        Without a folder it is kept for a moment, since what is read back may differ from what was made in the last
-        digit of an interval.
+        Without a folder the release is stored for a moment and read back, because reading may change the last digit of
+        an interval.
         """
         if self.folder is None:
             with tempfile.TemporaryDirectory(prefix="tabulary-") as passing:
@@ -146,14 +146,14 @@ def seal_key(secret: bytes) -> bytes:
 
 
 class _Artifact(Generic[_Content]):
-    """One artifact: a folder with its content and its seal, named and sealed for one context."""
+    """One artifact: a folder with its content and its seal. Its name and its seal belong to one context."""
 
     def __init__(self, kind: _Kind[_Content], folder: Path, key: bytes, context: tuple[str, ...]) -> None:
         self._kind, self._folder, self._key, self._context = kind, folder, key, context
         self.place = folder / f"{kind.name}-{derived_key(key, 'name', *context).hex()[:16]}"
 
     def read(self) -> _Content:
-        """Return what is kept; raise _Unsound unless it carries the seal of this very artifact and is whole."""
+        """Return the stored content; raise _Unsound unless it is complete and carries the seal of this artifact."""
         seal, vouched = self._file(_SEAL), self._file(self._kind.vouching)
         if seal is None:
             raise _Unsound("has no seal")
@@ -167,16 +167,16 @@ class _Artifact(Generic[_Content]):
             raise _Unsound("is damaged: its files are not those that were sealed") from None
 
     def keep(self, made: _Content, room: int) -> None:
-        """Write it with its seal, whole or not at all; leave what another process has kept since."""
+        """Write it with its seal, completely or not at all; do not replace what another process stored meanwhile."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with suppress(ReleaseExists), staged_folder(self.place, expected_bytes=room) as staged:
             self._kind.write(staged, made)
             staged.write(_SEAL, self._seal(staged.read(self._kind.vouching)))
 
     def set_aside(self) -> bool:
-        """Remove what is unsound; return whether there was anything left to remove."""
+        """Remove an unsound artifact; return whether there was still one to remove."""
         aside = self._folder / f"{STAGING_PREFIX}{secrets.token_hex(8)}"
-        # Looked at again while nobody else may remove: another process may have made it anew by now.
+        # Check again under the lock: another process may have made it again by now.
         with locked_folder(self._folder):
             try:
                 self.read()

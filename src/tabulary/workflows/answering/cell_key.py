@@ -1,7 +1,7 @@
 """Answers perturbed by cell keys: the same people get the same perturbation in every table. NOT differentially private.
 
 Agencies run table builders like this: the Australian Bureau of Statistics' TableBuilder, and Cantabular at the Office
-for National Statistics. It is here to be run beside what has a guarantee, and says of itself what it does not promise.
+for National Statistics. Use it to compare with methods that have a guarantee. It states what it does not promise.
 """
 
 from dataclasses import replace
@@ -22,11 +22,11 @@ from tabulary.workflows.answering.answers import ProtectionMethod, TableAnswer
 
 
 class CellKeyAnswers:
-    """A dataset whose tables are perturbed by cell keys, any number of them. NOT differentially private.
+    """A dataset that answers any number of tables, perturbed by cell keys. NOT differentially private.
 
-    The record keys and the ptable decide every perturbation, so a question has the same answer for ever, on every
-    machine that has the same records. There is no budget, and no number of answers after which there should be no more:
-    see `promise`. Tables do not add up to each other's margins.
+    The record keys and the ptable decide every perturbation. So a question has the same answer for ever, on every
+    machine with the same records. There is no budget and no limit on the number of answers: see `promise`. Tables do
+    not add up to each other's margins.
 
     >>> import pyarrow as pa
     >>> from tabulary.cellkey import RecordKeys
@@ -80,13 +80,12 @@ class CellKeyAnswers:
         sparsity: Sparsity | None = None,
         cache: Cache | None = None,
     ) -> "CellKeyAnswers":
-        """Return the dataset, ready to answer; refuse what could not answer every allowed table.
+        """Return the dataset, ready to answer; refuse arguments that cannot answer every allowed table.
 
-        `secret`, the custodian's key, is needed where the ptable perturbs zeros. The keys of empty cells come from it
-        and from the dataset's name but not from its version: a cell whose people stay the same keeps its perturbation
-        from version to version, and if the empty ones did not, they would be known by that. Counts below `minimum` are
-        withheld. Perturbed counts are kept in `cache`. One pass over the records, to fail now rather than at the first
-        question.
+        `secret`, the custodian's key, is needed if the ptable perturbs zeros. The keys of empty cells depend on it and
+        on the dataset's name, but not on the version. A cell whose people stay the same keeps its perturbation from
+        version to version. Empty cells must do so too, or a reader could recognise them. Counts below `minimum` are
+        withheld. `cache` keeps perturbed counts. One pass over the records finds errors now, before the first question.
         """
         check_same_domain(
             records.domain,
@@ -132,19 +131,19 @@ class CellKeyAnswers:
 
     @property
     def promise(self) -> Promise:
-        """What is promised, which is little, and what is not."""
+        """The promise, which is small, and what is not promised."""
         return self._promise
 
     def plan_of(self, margin: Margin) -> None:
-        """Return None: there is no differential privacy, and so no plan."""
+        """Return None: without differential privacy there is no plan."""
         self._allowed(margin)
 
     def expected(self, margin: Margin, confidence: float = 0.95) -> None:
-        """Return None: how far a count may be off depends on the count."""
+        """Return None: the error of a count depends on the count."""
         self._allowed(margin)
 
     def price(self, margin: Margin) -> None:
-        """Return None: there is no budget, which is part of what is not promised."""
+        """Return None: there is no budget, as `promise` says."""
         self._allowed(margin)
 
     def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
@@ -171,7 +170,7 @@ class CellKeyAnswers:
         return named
 
     def _perturb(self, margin: Margin) -> NDArray[np.int64]:
-        # What the custodian could keep beside it, with exact counts in it, is dropped here.
+        # Drop the custodian's own result, which holds exact counts.
         published, _ = perturb(
             self._records, margin, self._ptable, secret=self._zeros, max_cells=self._allowed_tables.max_cells
         )
@@ -179,7 +178,7 @@ class CellKeyAnswers:
 
 
 def cell_key_promise(sparsity: Sparsity | None) -> Promise:
-    """Return what tables perturbed by cell keys promise, and what not, where `sparsity` refuses some of them."""
+    """Return what tables perturbed by cell keys promise and do not promise, if `sparsity` refuses some of them."""
     if sparsity is None:
         return PROMISE
     refusals = (

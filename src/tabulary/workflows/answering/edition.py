@@ -1,9 +1,8 @@
-"""What ties the noise of a table builder to the ledger entry that paid for it.
+"""How the noise of a table builder is tied to the ledger entry that paid for it.
 
-The key of the noise is derived from the custodian's secret and from the very words of that entry: which dataset, which
-version of it, which records, which key, and the digest of the plan. So noise that was not paid for cannot be drawn, and
-changed records, another version or another plan never meet old noise: the difference of two answers under one noise
-would be exact.
+The key of the noise is derived from the custodian's secret and from the text of that entry: the dataset, its version,
+the records, the key, and the digest of the plan. So nobody can draw noise that was not paid for. Changed records,
+another version or another plan never get old noise: the difference of two answers with the same noise would be exact.
 """
 
 import re
@@ -17,16 +16,16 @@ from tabulary.noise.keyed import derived_key
 from tabulary.release.promise import Promise, promise_of_budget
 
 SCHEME = 1
-"""How noise is drawn from a key. Any change to the sampler that changes a draw must raise it: the old noise and the
-new would be two answers to one question, and each has to be paid for."""
+"""The version of the sampler. A change to the sampler that changes a draw must raise it: the old and the new noise
+would be two answers to one question, and each must be paid for."""
 
 
 @dataclass(frozen=True)
 class Edition:
-    """One version of a dataset under one secret key: what its noise is drawn for.
+    """One version of a dataset under one secret key. Each edition has its own noise.
 
-    `records` is a keyed fingerprint of the encoded records: it changes with every record and tells nothing to whoever
-    does not have the key. `key` is the fingerprint of the key.
+    `records` is a keyed fingerprint of the encoded records: it changes with every record, and reveals nothing without
+    the key. `key` is the fingerprint of the key.
 
     >>> edition = Edition("census", "2026", records="ab" * 16, key="cd" * 8)
     >>> print(edition.purpose)
@@ -40,7 +39,7 @@ class Edition:
 
     def __post_init__(self) -> None:
         for name in (self.dataset, self.version):
-            # One word each, so that no other dataset and version have the same purpose.
+            # One word each, so that two different editions never have the same purpose.
             if not re.fullmatch(r"[\w.-]+", name):
                 raise ServiceError(
                     f"the name and the version of a dataset are one word each, of letters, digits, '.', '-' and '_', "
@@ -49,7 +48,7 @@ class Edition:
 
     @property
     def purpose(self) -> str:
-        """The words of the ledger entry that pays for noise of this edition."""
+        """The text of the ledger entry that pays for noise of this edition."""
         return f"{self._title}, records {self.records}, key {self.key}, noise {SCHEME}"
 
     @property
@@ -61,10 +60,10 @@ class Edition:
         return derived_key(secret, "noise", self.purpose, plan_digest)
 
     def refuse_changed_records(self, entries: tuple[Entry, ...]) -> None:
-        """Refuse records that are not those of an earlier entry for the same version, and another key than its.
+        """Refuse records or a key that differ from an earlier entry for the same version.
 
-        Whoever changes records must say so with a new version, and pay for it knowingly. So must whoever changes the
-        key: under another one the records cannot be recognised, and every answer would be a second one.
+        Changed records need a new version, and the custodian pays for it knowingly. A changed key needs one too: under
+        another key the records cannot be recognised, and every answer would be a second answer.
         """
         for entry in self._own(entries):
             if f", key {self.key}, " not in entry.purpose:
@@ -81,9 +80,9 @@ class Edition:
                 )
 
     def refuse_another_plan(self, entries: tuple[Entry, ...], plan_digest: str) -> None:
-        """Refuse a plan that is not that of an earlier entry for the same version.
+        """Refuse a plan that differs from an earlier entry for the same version.
 
-        Its noise would be a second answer to every question that the first one answered.
+        Its noise would give a second answer to every question that the earlier plan answered.
         """
         if any(entry.plan_digest != plan_digest for entry in self._own(entries)):
             raise ServiceError(
@@ -94,9 +93,9 @@ class Edition:
             )
 
     def refuse_another_price(self, entries: tuple[Entry, ...], cost: Privacy, neighbours: Neighbours) -> None:
-        """Refuse a price of a question, or neighbours, that are not those of an earlier entry for the same version.
+        """Refuse a price or neighbours that differ from an earlier entry for the same version.
 
-        At another price an old question would have a second answer.
+        At another price an old question would get a second answer.
         """
         if any((entry.cost, entry.neighbours) != (cost, neighbours.raw) for entry in self._own(entries)):
             raise ServiceError(
@@ -110,7 +109,7 @@ class Edition:
 
 
 def keyed_promise(privacy: Privacy, neighbours: Neighbours) -> Promise:
-    """Return what all answers promise together whose noise is drawn from a secret key.
+    """Return what all answers together promise if their noise is drawn from a secret key.
 
     >>> from tabulary.core.privacy import ZCDP
     >>> print(keyed_promise(ZCDP("1/8"), Neighbours()).conditions[-1])
@@ -124,7 +123,7 @@ def keyed_promise(privacy: Privacy, neighbours: Neighbours) -> Promise:
 
 
 def key_fingerprint(secret: bytes) -> str:
-    """Return sixteen digits that name a secret key and do not lead back to it.
+    """Return sixteen digits that name a secret key and do not reveal it.
 
     >>> key_fingerprint(bytes(32))
     '739af89d93b10b76'
@@ -133,5 +132,5 @@ def key_fingerprint(secret: bytes) -> str:
 
 
 def records_key(secret: bytes) -> bytes:
-    """Return the key under which the fingerprint of the records is made."""
+    """Return the key for the fingerprint of the records."""
     return derived_key(secret, "records")

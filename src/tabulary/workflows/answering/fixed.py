@@ -1,15 +1,16 @@
-r"""Answers from one measurement that was paid for once: any allowed table, any number of times, by anyone.
+r"""Answers from one measurement that is paid for once. Anyone may ask for any allowed table, any number of times.
 
-What is measured: the parts of one plan for all allowed tables, each with noise that is a function of the
-custodian's key, drawn when it is first needed (`mechanisms.on_demand` has the sensitivity and the privacy). Whatever is
-asked, and however often, is post-processing of that one measurement: nobody has to be watched.
+The measurement consists of the parts of one plan for all allowed tables. The noise of each part is a function of the
+custodian's key and is drawn when it is first needed (`mechanisms.on_demand` has the sensitivity and the privacy). Every
+answer is post-processing of that one measurement, so the service does not need to limit the questions.
 
-The same question has the same answer. With the mechanism `residual`, the usual one, every table is made of the same
-noisy residuals, so that all tables agree on what they share, and the difference of two answers is what a third one
-says, noise and all.
+The same question has the same answer. The default mechanism, `residual`, makes every table from the same noisy
+residuals. So all tables agree on their common margins: the difference of two answers equals the third answer that it
+implies, including the noise.
 
-Where few tables are allowed, all parts are measured at once and made into non-negative tables that agree (`reconstruct`
-"shrink"): biased, with simulated errors. The linear estimates, which tests need, come from the same parts.
+If few tables are allowed, the service measures all parts at once and makes them into non-negative tables that agree
+(`reconstruct` "shrink"). These are biased and have simulated errors. The linear estimates, which tests need, come from
+the same parts.
 """
 
 import json
@@ -49,7 +50,7 @@ from tabulary.workflows.answering.artifacts import Artifacts, Warn, seal_key
 from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed_promise, records_key
 
 MOST_RECONSTRUCTED = 50_000
-"""The most cells, over all allowed tables, that are reconstructed unless the custodian asks for it."""
+"""With more cells than this over all allowed tables, tables are reconstructed only on request."""
 
 RECONSTRUCTIONS = ("none", "shrink")
 
@@ -63,7 +64,7 @@ _log = logging.getLogger(__name__)
 class FixedAnswers:
     """A dataset whose allowed tables were measured once, with noise from a secret key. Made by `open`.
 
-    `tables` are the linear estimates and `release` the reconstructed tables, None where the linear ones are served.
+    `tables` are the linear estimates. `release` holds the reconstructed tables; None if the linear ones are served.
     Safe to use from several threads.
     """
 
@@ -98,10 +99,10 @@ class FixedAnswers:
     ) -> Self:
         """Return the dataset, ready to answer. Debits `privacy` once for each version, however often it is opened.
 
-        The order is what protects. What can fail is done first: the plan is made, and the records are counted, while
-        nothing has been spent. Then the debit is on the disk, unless an earlier start or another worker has paid
-        already; only then is noise drawn. Records or a plan that are not those of an earlier entry for this version are
-        refused.
+        The order of the steps protects the data. The steps that can fail come first: this makes the plan and counts
+        the records before it spends anything. Then it writes the debit to disk, unless an earlier start or another
+        worker has already paid. Only then does it draw noise. It refuses records or a plan that differ from an earlier
+        entry for this version.
 
         Args:
             records: the records; they are closed with the answers.
@@ -141,11 +142,11 @@ class FixedAnswers:
 
         def plan_anew() -> Plan:
             anew = declared.plan()
-            # Before it is kept: a plan that was not paid for must not stand where the one that was should.
+            # Checked before it is stored: a plan that was not paid for must not take the place of the paid one.
             edition.refuse_another_plan(entries, anew.digest())
             return anew
 
-        # The one that was first made for this edition, whatever the planner would make of it today.
+        # The plan that was first made for this edition, even if today's planner would make another.
         planned = store.plan(declared.described(), plan_anew)
         digest = planned.digest()
         edition.refuse_another_plan(entries, digest)
@@ -185,12 +186,12 @@ class FixedAnswers:
         return keyed_promise(self.plan.privacy, self.plan.neighbours)
 
     def plan_of(self, margin: Margin) -> Plan:
-        """Return the plan of all allowed tables, on which every answer rests."""
+        """Return the plan of all allowed tables. It is behind every answer."""
         self._allowed(margin)
         return self.plan
 
     def expected(self, margin: Margin, confidence: float = 0.95) -> ExpectedError:
-        """Return how accurate the table on `margin` is, from the plan; of a reconstructed one, what a model expects."""
+        """Return the accuracy of the table on `margin`, from the plan; for a reconstructed table, from a model."""
         named = self._allowed(margin)
         if self.release is None:
             return expected_error(named, self.plan.error_of(named), confidence)
@@ -198,13 +199,13 @@ class FixedAnswers:
         return replace(row, half_width=normal_quantile(confidence) * row.standard_error)
 
     def price(self, margin: Margin) -> None:
-        """Return None: every allowed table is paid for."""
+        """Return None: every allowed table is already paid for."""
         self._allowed(margin)
 
     def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
         """Return the table on `margin`, the same for ever and for everyone.
 
-        Where tables are reconstructed, `linear` gives the linear estimate instead, with impossible cells set to zero.
+        If tables are reconstructed, `linear` gives the linear estimate instead, with impossible cells set to zero.
         """
         named = self._allowed(margin)
         if self.release is not None and not linear:
@@ -216,7 +217,7 @@ class FixedAnswers:
         return TableAnswer(table, self.promise, self.plan)
 
     def close(self) -> None:
-        """Forget the records, their counts and what was made of them."""
+        """Forget the records, their counts and everything made from them."""
         self.tables.close()
         self._measured.close()
         self._tallies.close()
@@ -237,7 +238,7 @@ class FixedAnswers:
 
 @dataclass(frozen=True)
 class _Declared:
-    """What the custodian declared: of it, and of nothing else, the plan is a function."""
+    """The custodian's declaration. The plan is a function of this declaration only."""
 
     allowed_tables: AllowedTables
     privacy: Privacy
@@ -260,7 +261,7 @@ class _Declared:
         )
 
     def described(self) -> str:
-        """Return all of it as text: what is kept for it is kept under this."""
+        """Return the whole declaration as text. Its artifacts are stored under this text."""
         return json.dumps(
             {
                 "domain": self.allowed_tables.domain.describe(),
@@ -314,7 +315,7 @@ def _way(allowed: AllowedTables, mechanism: str, reconstruct: str) -> str:
 
 
 def _reconstructed(measured: MeasuredOnDemand, key: bytes, title: str, receipt: Receipt) -> Release:
-    # By the words of the key, and as many repetitions as there should be whatever the clock says: the same every time.
+    # The seed comes from the key, and no clock limits the repetitions, so the result is the same every time.
     made = reconstructed(
         measured.measurement(), entropy=KeyedEntropy(key, "reconstruct"), simulation_seconds=math.inf
     )

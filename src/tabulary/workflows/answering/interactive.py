@@ -1,17 +1,17 @@
 r"""Answers that are paid for one by one: each new question debits the asker's account and the dataset's own.
 
-What is measured. A question is the table on one margin, in the domain's order; filters are slices of it. Each possible
-cell gets one draw of integer noise (mechanism `margins`, planned for this one table), at the price that the custodian
-set.
+Measurement. A question is the table on one margin, in the domain's order; filters are slices of it. Each possible cell
+gets one draw of integer noise (mechanism `margins`, planned for this one table), at the custodian's price.
 
-Privacy. Questions are asked adaptively, by people who have seen earlier answers. Each costs the same, and the dataset's
-account adds them all up, whoever asks: ε, (ε, δ) and ρ add up for mechanisms chosen one after the other too, and
-a debit that would exceed the total is refused, which makes the account a filter in the words of Rogers, Roth, Ullman &
-Vadhan (2016). So all answers together keep the account's budget. A repeated question is the first answer again.
+Privacy. Questions are adaptive: people ask after they have seen earlier answers. Each question costs the same, and the
+dataset's account adds up the costs of all askers. ε, (ε, δ) and ρ also add up for mechanisms that are chosen one after
+the other. The account refuses a debit that would exceed the total, so it is a privacy filter (Rogers, Roth, Ullman &
+Vadhan 2016), and all answers together keep the account's budget. A repeated question gets the first answer again.
 
-The noise is drawn from a key derived from the custodian's secret, the edition of the dataset and the plan of the
-question (`edition`), so a repeated question has the same answer without anything having been kept: after a crash
-between debit and answer, and on a second server. Nothing is promised against whoever breaks HMAC-SHA-256 or SHAKE-256.
+The noise is drawn from a key. The key is derived from the custodian's secret, the edition of the dataset and the plan
+of the question (`edition`). So a repeated question has the same answer although no answer is stored: even after a crash
+between debit and answer, and on a second server. There is no promise against somebody who breaks HMAC-SHA-256 or
+SHAKE-256.
 """
 
 import numpy as np
@@ -44,13 +44,13 @@ from tabulary.workflows.answering.edition import Edition, key_fingerprint, keyed
 class InteractiveAnswers:
     """A dataset whose tables are measured and paid for one by one.
 
-    A new question costs `cost`, from the dataset's account and from the asker's, in one transaction. Asked again, by
-    whomever, it is free and has the same answer. Answers to different questions are noisy independently, so they do not
-    add up to each other: `fixed` is for that.
+    A new question costs `cost`. The dataset's account and the asker's account both pay, in one transaction. Anyone may
+    repeat the question: it is then free and has the same answer. Answers to different questions have independent noise,
+    so they do not add up to each other; use `fixed` if they should.
 
-    A refusal costs nothing and reads no record: it depends on which tables are allowed, on what has been asked before,
-    and on what the two accounts have left. Where the number of records counts as public (`Neighbours.total_is_public`),
-    no noise would protect it, so it is refused.
+    A refusal costs nothing and reads no record: it depends on the allowed tables, on the earlier questions, and on what
+    the two accounts have left. If the number of records is public (`Neighbours.total_is_public`), noise would not
+    protect it, so the total is refused.
 
     >>> import tempfile, pyarrow
     >>> from tabulary.core.privacy import PureDP
@@ -96,7 +96,7 @@ class InteractiveAnswers:
         self._secret = secret
         self._edition = edition
         self._promise = keyed_promise(account.budget, neighbours)
-        # What the ledger was once seen to have paid for stays paid for: its entries are never taken back.
+        # A paid question stays paid: the ledger never removes an entry.
         self._paid: set[Margin] = set()
         self._noisy: ArrayCache[Margin, np.int64] = ArrayCache(cache)
 
@@ -117,8 +117,8 @@ class InteractiveAnswers:
     ) -> "InteractiveAnswers":
         """Return the dataset, ready to answer. Spends nothing; reads the records once, for their fingerprint.
 
-        `cost` is the price of one new question, `account` the dataset's own, in `ledger`, where the askers' accounts
-        are too. Exact counts and noisy ones are kept in `cache`, each in a section of its own.
+        `cost` is the price of one new question. `account` is the dataset's account in `ledger`, which also holds the
+        askers' accounts. `cache` keeps exact counts and noisy counts, each in its own section.
         """
         check_same_domain(
             records.domain,
@@ -127,7 +127,7 @@ class InteractiveAnswers:
             state="Nothing was counted.",
         )
         refuse_weights(records.weights, use="an answer", state="Nothing was counted.")
-        # A price that can be planned for and counted in the account's unit is found out now, not by the first asker.
+        # Check now, before the first asker, that the price can be planned for and counted in the account's unit.
         promised = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
         relation = counted_neighbours(promised, records.drops)
         account.can_afford(cost, relation)
@@ -166,11 +166,11 @@ class InteractiveAnswers:
 
     @property
     def promise(self) -> Promise:
-        """What all answers together promise: the whole budget of the dataset's account, whoever asks."""
+        """What all answers to all askers together promise: the whole budget of the dataset's account."""
         return self._promise
 
     def plan_of(self, margin: Margin) -> Plan:
-        """Return the plan of one question: the table on `margin` and nothing else. Asks nothing, costs nothing."""
+        """Return the plan of one question: only the table on `margin`. Measures nothing, costs nothing."""
         named = self.domain.margin(margin)
         self._allowed_tables.refuse(named)
         if not named and self._neighbours.total_is_public:
@@ -184,24 +184,24 @@ class InteractiveAnswers:
             Workload(self.domain, [named]),
             privacy=self._cost,
             neighbours=self._neighbours,
-            # For one table no mechanism has less noise, and this one keeps impossible cells zero.
+            # No mechanism has less noise for a single table, and this one keeps structural zeros.
             mechanism="margins",
             reconstruct="none",
             max_cells=self._allowed_tables.max_cells,
         )
 
     def expected(self, margin: Margin, confidence: float = 0.95) -> ExpectedError:
-        """Return how accurate the table on `margin` will be, from its plan. Free."""
+        """Return the accuracy of the table on `margin`, from its plan. Free."""
         (row,) = self.plan_of(margin).expected_error(confidence).rows
         return row
 
     def price(self, margin: Margin) -> Privacy | None:
-        """Return what the table on `margin` would cost now: None if somebody has paid for it."""
+        """Return what the table on `margin` would cost now; None if somebody has already paid for it."""
         wanted = self.plan_of(margin)
         return None if self._is_paid(wanted) else self._cost
 
     def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
-        """Return the table on `margin`, the same for ever; paid for from the account of `asker` if it is new.
+        """Return the table on `margin`, the same for ever. The account of `asker` pays if the question is new.
 
         The noisy counts are the linear estimate, so `linear` changes nothing.
         """
@@ -214,7 +214,7 @@ class InteractiveAnswers:
         return TableAnswer(table, self._promise, wanted)
 
     def close(self) -> None:
-        """Forget the records and what was counted."""
+        """Forget the records and their counts."""
         self._noisy.clear()
         self._tallies.close()
         self._records.close()
@@ -229,7 +229,7 @@ class InteractiveAnswers:
         return named in self._paid
 
     def _payer(self, wanted: Plan, asker: str | None) -> Account:
-        """Return the account that pays with the dataset's own; refuse one that cannot. Reads no records."""
+        """Return the asker's account, which pays too; refuse one that cannot pay. Reads no records."""
         named = _margin_of(wanted)
         if asker is None:
             raise TableRefused(
@@ -245,7 +245,7 @@ class InteractiveAnswers:
         try:
             payer = self._ledger.account(asker)
         except LedgerMissing:
-            # The ledger's own words name the accounts that there are, which is for the custodian.
+            # The ledger's own message lists the accounts, which only the custodian may see.
             raise LedgerMissing(
                 f"there is no account {asker!r} to pay from. Nothing was counted, nothing was spent. The custodian "
                 "opens one."
@@ -255,7 +255,7 @@ class InteractiveAnswers:
         return payer
 
     def _pay(self, wanted: Plan, payer: Account) -> None:
-        """Debit both accounts once the counts are there: a source that broke costs nothing."""
+        """Debit both accounts, after the counts have been read: a broken source costs nothing."""
         named = _margin_of(wanted)
         self._tallies.exact(named)
         self._ledger.debit_together(
@@ -269,7 +269,7 @@ class InteractiveAnswers:
         self._paid.add(named)
 
     def _measured(self, wanted: Plan) -> NDArray[np.int64]:
-        """Return the noisy counts of a question that has been paid for."""
+        """Return the noisy counts of a paid question."""
         named = _margin_of(wanted)
         tally = Tally(self.domain, {named: self._tallies.exact(named)}, drops=self._tallies.drops)
         key = self._edition.noise_key(self._secret, wanted.digest())
@@ -278,7 +278,7 @@ class InteractiveAnswers:
 
 
 def answerable(allowed: AllowedTables, neighbours: Neighbours) -> tuple[Margin, ...]:
-    """Return the tables that an interactive dataset answers: all allowed ones, but no total that is public."""
+    """Return the tables that an interactive dataset answers: all allowed tables except a public total."""
     return tuple(margin for margin in allowed.margins if margin or not neighbours.total_is_public)
 
 

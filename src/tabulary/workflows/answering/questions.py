@@ -1,4 +1,4 @@
-"""A question to a table builder: a table by some attributes, of those in some levels."""
+"""A question to a table builder: a table by some attributes, for the people in some levels."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -11,11 +11,11 @@ from tabulary.release.cutting import Published, cut
 
 @dataclass(frozen=True)
 class Question:
-    """A table by the attributes `by`, in this order, of those who are in the levels `where`.
+    """A table by the attributes `by`, in this order, for the people in the levels `where`.
 
-    A filter is a slice of the table on all the attributes, those of `by` and of `where`: it buys nothing that this
-    larger table would not give. `keep` shows some levels of an attribute and leaves out the others. `linear` asks for
-    the unbiased linear estimate where the published table is another.
+    A filter selects a slice of the table on all attributes of `by` and `where`. It reveals nothing that this larger
+    table does not show. `keep` shows some levels of an attribute and leaves out the others. `linear` asks for the
+    unbiased linear estimate if the published table is a different one.
 
     Made by `Question.of`, which refuses names that the domain does not have.
     """
@@ -35,7 +35,7 @@ class Question:
         *,
         linear: bool = False,
     ) -> "Question":
-        """Return the question, its filters in the domain's order; refuse what the domain does not have.
+        """Return the question with its filters in the domain's order; refuse names that the domain does not have.
 
         >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
         >>> Question.of(domain, ["age"], {"sex": "F"})
@@ -54,7 +54,7 @@ class Question:
         return cls(
             listed,
             tuple((a, filters[a]) for a in ordered if a in filters),
-            # In the domain's order, so that one selection is one question however it is written.
+            # In the domain's order, so that two spellings of one selection are the same question.
             tuple(
                 (a, tuple(level for level in domain.levels_of(a) if level in kept[a]))
                 for a in ordered
@@ -78,11 +78,11 @@ class Question:
         return math.prod(len(kept.get(a, domain.levels_of(a))) for a in self.by)
 
     def cut(self, table: Published) -> Published:
-        """Return the answer, from the table on `margin`: sliced, with the chosen levels, in the asked order."""
+        """Return the answer, cut from the table on `margin`: filtered, with the chosen levels, in the asked order."""
         return cut(table, self.by, dict(self.where), dict(self.keep))
 
     def describe(self) -> dict[str, object]:
-        """Return which cells are asked for, as plain data; which estimate of them, the answer says."""
+        """Return the requested cells as plain data. The answer itself names its estimate."""
         return {
             "by": list(self.by),
             "where": dict(self.where),
