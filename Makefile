@@ -65,49 +65,39 @@ demo-spark: $(VENV)/spark java
 serve: $(VENV)/core
 	@$(BIN)/tabulary serve --demo
 
-# Pages are tested in a real browser: the one that is here, or Debian's where it can be installed.
+# What the tests run besides Python: the program that is here, or Debian's where it can be installed.
+# $(call apt,name,packages,what needs it)
+apt = { sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); echo "Installing $(1) ..."; \
+	$$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends $(2); } \
+	|| echo "$(1) could not be installed; $(3) it: sudo apt-get install --yes $(2)"
+
 browser:
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
 		command -v $$name >/dev/null && exit 0; \
 	done; \
-	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
-	echo "Installing Chromium ..."; \
-	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends chromium; } \
-		|| echo "Chromium could not be installed; the tests of pages need it: sudo apt-get install --yes chromium"
+	$(call apt,Chromium,chromium,the tests of pages need)
 
-# Spark runs on Java 17 or newer: the one that is here, or Debian's where it can be installed.
+# Spark runs on Java 17 or newer.
 java:
 	@version=$$($${JAVA_HOME:+$$JAVA_HOME/bin/}java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
 	test "$${version:-0}" -ge 17 && exit 0; \
 	test -z "$$JAVA_HOME" || { echo "JAVA_HOME holds no Java 17 or newer, which Spark needs: unset it, or set it to one"; exit 0; }; \
-	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
-	echo "Installing Java ..."; \
-	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends openjdk-17-jre-headless; } \
-		|| echo "Java could not be installed; Spark needs version 17 or newer: sudo apt-get install --yes openjdk-17-jre-headless"
+	$(call apt,Java 17,openjdk-17-jre-headless,Spark needs)
 
-# What a report tells readers who use R is run by R: the one that is here, or Debian's where it can be installed.
+# The report tells readers how to use R, and the tests run what it tells.
 rscript:
 	@command -v Rscript >/dev/null && exit 0; \
-	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
-	echo "Installing R ..."; \
-	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends r-base-core; } \
-		|| echo "R could not be installed; the tests of the report need it: sudo apt-get install --yes r-base-core"
+	$(call apt,R,r-base-core,the tests of the report need)
 
-# The examples of proxies are run by nginx and Caddy: those that are here, or Debian's where they can be installed.
+# The examples of proxies are run by nginx and Caddy.
 proxies:
 	@PATH=$$PATH:/usr/sbin; command -v nginx >/dev/null && command -v caddy >/dev/null && command -v openssl >/dev/null && exit 0; \
-	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
-	echo "Installing nginx and Caddy ..."; \
-	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends nginx caddy openssl; } \
-		|| echo "nginx and Caddy could not be installed; the tests of the proxies need them: sudo apt-get install --yes nginx caddy openssl"
+	$(call apt,nginx and Caddy,nginx caddy openssl,the tests of the proxies need)
 
-# The units of the examples are checked by systemd-analyze: the one that is here, or Debian's where it can be installed.
+# The units of the examples are checked by systemd-analyze.
 units:
 	@command -v systemd-analyze >/dev/null && exit 0; \
-	sudo=$$(test "$$(id -u)" = 0 || echo "sudo --non-interactive"); \
-	echo "Installing systemd-analyze ..."; \
-	{ $$sudo apt-get update --quiet=2 && $$sudo apt-get install --quiet=2 --yes --no-install-recommends systemd; } \
-		|| echo "systemd-analyze could not be installed; the tests of the units need it: sudo apt-get install --yes systemd"
+	$(call apt,systemd-analyze,systemd,the tests of the units need)
 
 # What a commit should pass; tools/changed_tests.py says which tests are those of a change.
 check: lint

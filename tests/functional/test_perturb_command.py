@@ -177,7 +177,7 @@ def test_a_figure_of_a_margin_of_a_larger_table(said):
         ((*CENSUS, "--bound", "0"), "--bound 0", "positive whole number"),
         ((*CENSUS, "--bound", "-3"), "--bound -3", "positive whole number"),
         ((*CENSUS, "--bound", "1.5"), "--bound", "integer"),
-        ((*CENSUS, "--bound", "40000"), "--bound 40000", "Leave it out"),
+        ((*CENSUS, "--bound", "40000"), "--bound 40000", "Leave the bound out"),
         ((*CENSUS, "--family", "normal"), "needs --bound", "--bound 10"),
         ((*CENSUS, "--epsilon", "-1"), "--epsilon -1", "must be positive"),
         ((*CENSUS, "--epsilon", "0"), "--epsilon 0", "must be positive"),

@@ -1,1 +1,1 @@
-"""The table builder: a service where people build their own tables, each of them protected."""
+"""The table builder: a service where people build their own protected tables."""

@@ -1,4 +1,4 @@
-"""From a declared dataset to one that answers: its records are read, its tables paid for."""
+"""Open a declared dataset: read its records and pay for its tables, so that it can answer."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -27,9 +27,9 @@ from tabulary.workflows.sections import located
 
 @dataclass(frozen=True)
 class Means:
-    """What datasets are opened with: the key, the ledger, the cache, and a folder for what took long to make.
+    """The means to open datasets: the key, the ledger, the cache, and a folder for slow results.
 
-    `warn` is called with a sentence about what was found damaged in that folder.
+    `warn` is called with a sentence about each damaged result in that folder.
     """
 
     secret: bytes | None = field(repr=False)
@@ -39,7 +39,7 @@ class Means:
     cache: Cache = field(default_factory=Cache)
 
     def account(self, payment: Payment) -> Account:
-        """Return the account that pays; refuse one whose budget is not what the file says."""
+        """Return the account that pays; refuse one whose budget differs from the file."""
         account = self.required_ledger.account(payment.account)
         if payment.budget is not None and payment.budget != account.budget:
             raise ServiceError(
@@ -50,21 +50,21 @@ class Means:
 
     @property
     def required_ledger(self) -> Ledger:
-        """The ledger, of a service that has one."""
+        """The ledger, if the service has one."""
         if self.ledger is None:
             raise ServiceError("this table builder has no ledger to pay from. Nothing was spent.")
         return self.ledger
 
     @property
     def required_key(self) -> bytes:
-        """The key, of a service that has one."""
+        """The key, if the service has one."""
         if self.secret is None:
             raise ServiceError("this table builder has no key to draw noise from. Nothing was spent.")
         return self.secret
 
 
 def open_answers(declared: Declaration, means: Means, progress: Progress | None = None) -> Answerer:
-    """Return the dataset, ready to answer; what is wrong is said with its name, and leaves no records open."""
+    """Return the dataset, ready to answer. An error names the dataset, and its records are closed."""
     return located(f"dataset {declared.name!r}", lambda: _open(declared, means, progress))
 
 

@@ -1,4 +1,4 @@
-"""The application of a table builder: its routes, its checks, and what it says when something fails."""
+"""The application of a table builder: its routes, its checks, and its answers to errors."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,10 +30,10 @@ is not, is told with each dataset. The same question has the same answer, to the
 
 
 def create_app(service: Service) -> FastAPI:
-    """Return the application that serves an open service. It closes the service when it is shut down.
+    """Return the application of an open service. It closes the service at shutdown.
 
-    No page of FastAPI's own: those load scripts from elsewhere. None of its telemetry either: that would record the
-    messages of unexpected errors, and such a message may hold the value of a record.
+    It has none of FastAPI's own pages, which load scripts from other sites. It has no telemetry, which would record the
+    messages of unexpected errors: such a message may hold the value of a record.
     """
     answering = Answering(service)
     site = Site(service.title, service.signer)
@@ -62,7 +62,7 @@ def create_app(service: Service) -> FastAPI:
         },
     )
     app.state.service = service
-    # On the application itself: a router within a router is matched twice, for every table that is asked for.
+    # On the application itself: FastAPI would match a router within a router twice for every table.
     add_tables(app, answering)
     add_tests(app, answering)
     add_datasets(app, answering)
@@ -79,7 +79,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 class HeadAsGet:
-    """Pure ASGI: answers HEAD as GET is answered, without the body."""
+    """Pure ASGI: answers HEAD like GET, without the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

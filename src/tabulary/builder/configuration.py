@@ -1,4 +1,4 @@
-"""The service file: which datasets a table builder serves, where its ledger and its state are, and how it listens."""
+"""The service file: the datasets of a table builder, the places of its ledger and state, and its address."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -19,10 +19,10 @@ MOST_WORKERS = 64
 
 @dataclass(frozen=True)
 class Listening:
-    """Where a table builder listens, and with how many processes.
+    """The address of a table builder and its number of processes.
 
-    `proxy` says that a reverse proxy on this machine stands before it: the caller's address is then taken from its
-    X-Forwarded-For, which nobody else is believed. `named` are the names under which others reach it.
+    `proxy` means that callers come through a reverse proxy on this machine. The service then reads the caller's address
+    from the proxy's X-Forwarded-For, and ignores that header from anyone else. `named` are its public host names.
     """
 
     host: str = "127.0.0.1"
@@ -51,12 +51,11 @@ class Listening:
 
 @dataclass(frozen=True)
 class ServiceFile:
-    """A service file that was read and understood. No record, no database and no key has been opened.
+    """A valid service file, after reading. No record, no database and no key has been opened.
 
-    `ledger` and `key` may be None where every dataset is protected by cell keys, for which nobody pays. `log` is a file
-    that gets a copy of the log of the state, `witness` one to which the ledger's heads are written, `signer` the
-    private key that signs tables: None where there is none. `artifacts` is the folder where tables that took long to
-    make are kept for the next start; all of it is public.
+    `ledger` and `key` may be None if cell keys protect every dataset, because these are free. `log` is a file for a
+    copy of the state's log, `witness` a file for the ledger's heads, and `signer` the private key that signs tables;
+    each may be None. `artifacts` is the folder that stores slow tables for the next start; its content is public.
     """
 
     path: Path
@@ -88,10 +87,10 @@ class ServiceFile:
 
 
 def read_service_file(path: str | Path) -> ServiceFile:
-    """Return what a service file says; refuse an unknown key, a missing one and an invalid value.
+    """Return the content of a service file; refuse an unknown key, a missing key and an invalid value.
 
-    Reads no records: the sources need not exist yet. Paths are relative to the file's folder. What is wrong is said
-    with the file, the table and the key.
+    Reads no records: the sources need not exist yet. Paths are relative to the file's folder. An error names the file,
+    the table and the key.
     """
     file = Path(path)
     top = read_toml(file, "service file")

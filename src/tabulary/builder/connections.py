@@ -1,8 +1,8 @@
-"""Connections that cost a service more than they should are cut off: slow ones, and too many of one address.
+"""Close connections that cost a service too much: slow ones, and too many from one address.
 
-Uvicorn waits for ever for the rest of a request, and holds as many connections as it is sent. A request has a header
-and perhaps a body, and each has to be there in time; a caller who does not read an answer is not waited for either.
-Beyond the caps a connection is answered with 503 and closed at once.
+By default Uvicorn waits for ever for the rest of a request and accepts any number of connections. Here the header and
+the body of a request must each arrive in time, and the caller must read the answer in time. Beyond the limits, the
+service answers a connection with 503 and closes it at once.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from tabulary.builder.service import ServiceLimits
 from tabulary.builder.throttle import address_of
 
 PROXY = "127.0.0.1"
-"""Where a trusted proxy stands: for many callers, so that the cap of one does not hold for it."""
+"""The address of a trusted proxy. It serves many callers, so the limit per caller does not apply to it."""
 
 _LONGEST_HEADER = 1 << 16
 _TOO_SLOW = "The request did not come in time. Nothing was asked, nothing was spent."
@@ -30,7 +30,7 @@ class GuardedConfig(uvicorn.Config):
         super().__init__(
             app,
             http=GuardedProtocol,
-            # Believed from a proxy on this machine, and from nobody else: an address decides who is slowed down.
+            # Trust only a proxy on this machine: the address decides who is slowed down.
             proxy_headers=proxy,
             forwarded_allow_ips=PROXY,
             **settings,
@@ -39,19 +39,19 @@ class GuardedConfig(uvicorn.Config):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """A connection that is closed when its caller takes too long, and at once when there are too many."""
+    """A connection that closes if its caller is too slow, and at once if there are too many connections."""
 
     config: GuardedConfig
-    # What ends the connection unless it is called off: the rest of a request, or the reading of an answer, is awaited.
+    # Timers that end the connection: one waits for the rest of a request, the other for the caller to read an answer.
     _awaited: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
-    # Whether the last request has come whole, so that the next bytes are the next one's.
+    # Whether the last request is complete, so that the next bytes belong to a new one.
     _whole = False
-    # Bytes of a header that has not ended; None where it has.
+    # Bytes of an unfinished header; None after its end.
     _header_bytes: int | None = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, if there is room for it."""
+        """Accept a connection, if there are not too many."""
         super().connection_made(transport)
         if self._is_one_too_many():
             self._refuse(b"503 Service Unavailable", _TOO_MANY)
@@ -65,8 +65,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come."""
-        # After an answer the server itself waits for the next request, until its first byte: then it waits for ever.
+        """Process received bytes."""
+        # After an answer, the server limits the wait only for the first byte of the next request, not for the rest.
         if self._whole and self._awaited is None:
             self._await(self.config.limits.header_seconds)
         if self._header_bytes is not None:
@@ -81,29 +81,29 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Note that the header is here: now the body is awaited."""
+        """Note that the header is complete, and wait for the body."""
         self._header_bytes = None
         self._await(self.config.limits.body_seconds)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Note that the request is here: the caller has done their part."""
+        """Note that the request is complete: the caller has nothing more to send."""
         self._call_off()
         self._whole, self._header_bytes = True, 0
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """Note that the caller does not read as fast as they are answered."""
+        """Note that the caller reads more slowly than the server answers."""
         super().pause_writing()
         self._await_reading()
 
     def resume_writing(self) -> None:
-        """Note that the caller reads."""
+        """Note that the caller reads again."""
         self._call_off_reading()
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that is not used; one whose caller has not read its answer will not close by itself."""
+        """Close an unused connection. While an answer is unread, it does not close by itself."""
         super().timeout_keep_alive_handler()
         self._await_reading()
 
@@ -113,7 +113,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return True
         if client is None or (self.config.proxy_headers and client[0] == PROXY):
             return False
-        # Counted anew each time: a few hundred at most, and nothing that could go wrong is kept beside them.
+        # Counted each time: there are a few hundred at most, and a separate counter could become wrong.
         own = address_of({"client": client})
         others = (each.client for each in self.connections if isinstance(each, GuardedProtocol))
         same = sum(address_of({"client": other}) == own for other in others if other is not None)
@@ -148,7 +148,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(b"408 Request Timeout", _TOO_SLOW)
 
     def _refuse(self, status: bytes, sentence: str) -> None:
-        """Answer without the application, which knows nothing of this connection yet, and close."""
+        """Answer without the application, which does not know this connection yet, and close."""
         body = sentence.encode()
         self.transport.write(
             b"HTTP/1.1 "
@@ -159,5 +159,5 @@ class GuardedProtocol(HttpToolsProtocol):
             + body
         )
         self.transport.close()
-        # One that does not read this either is not waited for.
+        # Do not wait for a caller who does not read this either.
         self._await_reading()

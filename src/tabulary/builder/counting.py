@@ -1,4 +1,4 @@
-"""Which requests are counted, and as what: the dataset, the kind of request, the outcome and the caller."""
+"""Count requests by dataset, kind of request, outcome and caller."""
 
 from collections.abc import Collection
 
@@ -9,15 +9,15 @@ from tabulary.builder.state.counter import RequestCounter
 from tabulary.builder.state.usage import PUBLIC
 
 CALLER = "tabulary.caller"
-"""Where a request's scope holds the token that it showed, once it was found good."""
+"""The key in a request's scope for its token, after the token was accepted."""
 
 _OF_A_DATASET = frozenset({"tables", "accuracy", "tests", "plan"})
 
 
 class CountRequests:
-    """Pure ASGI: counts every request to the datasets and to the custodian's part, once it was answered.
+    """Pure ASGI: counts every request to the datasets and to the custodian's part, after the answer.
 
-    What a caller writes into an address is never stored: names that the service does not know are counted as none.
+    It never stores a caller's text from an address: a name that the service does not know counts as empty.
     """
 
     def __init__(self, app: ASGIApp, counter: RequestCounter, datasets: Collection[str]) -> None:
@@ -44,7 +44,7 @@ class CountRequests:
             status = 500
             raise
         finally:
-            # Nobody waited for the answer if there is none.
+            # Without an answer, the caller had already left.
             if status is not None and (asked := what_was_asked(scope["path"])) is not None:
                 self._count(*asked, status, scope.get(CALLER))
 
@@ -54,7 +54,7 @@ class CountRequests:
 
 
 def what_was_asked(path: str) -> tuple[str, str] | None:
-    """Return the dataset and the kind of a request from its path; None for what is not counted.
+    """Return the dataset and the kind of a request from its path; None if it is not counted.
 
     >>> what_was_asked("/api/datasets/census/tables.csv")
     ('census', 'tables')
@@ -69,7 +69,7 @@ def what_was_asked(path: str) -> tuple[str, str] | None:
         case ["api", "datasets", dataset, kind] if kind.partition(".")[0] in _OF_A_DATASET:
             return dataset, kind.partition(".")[0]
         case ["datasets", dataset, table] if table.partition(".")[0] == "table":
-            # A page with a table asks what the API is asked.
+            # A page with a table counts like the same request to the API.
             return dataset, "tables"
         case ["api", "custodian", *_] | ["custodian", *_]:
             return "", "custodian"

@@ -23,13 +23,13 @@ from tabulary.workflows.answering.answers import ProtectionMethod
 from tabulary.workflows.answering.fixed import RECONSTRUCTIONS, USUAL
 from tabulary.workflows.sections import Section, located, read_amount, read_domain, read_privacy
 
-# Names stand in addresses, in the words of ledger entries and in the names of folders.
+# Names appear in addresses, in ledger entries and in the names of folders.
 _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
 class Payment:
-    """What is paid, for which neighbours it promises, and from which account; `budget` is what that is opened with."""
+    """The payment, its neighbours and the account that pays; `budget` is the budget of a new account."""
 
     cost: Privacy
     neighbours: Neighbours
@@ -49,14 +49,14 @@ class FixedProtection:
 
 @dataclass(frozen=True)
 class InteractiveProtection:
-    """Every new question is paid for, from the dataset's account and from the asker's."""
+    """The dataset's account and the asker's account both pay for every new question."""
 
     payment: Payment
 
 
 @dataclass(frozen=True)
 class CellKeyProtection:
-    """Perturbation by cell keys, which is not differentially private and which nobody pays for."""
+    """Perturbation by cell keys. It is not differentially private, and it is free."""
 
     keys: RecordKeys
     ptable_file: Path
@@ -67,8 +67,8 @@ class CellKeyProtection:
     def ptable(self) -> PTable:
         """Return the perturbation table, read from its file.
 
-        Larger counts than its last row's use that row, or rows from `repeat` on in turn: a table that is refused
-        because of a count would tell something about it.
+        Counts beyond its last row use that row, or the rows from `repeat` on in turn. A refusal because of a large
+        count would reveal something about the count.
         """
         above: Above = "last" if self.repeat is None else ("repeat", self.repeat)
         return PTable.from_csv(self.ptable_file, modulus=self.keys.modulus, above=above)
@@ -79,7 +79,7 @@ Protection = FixedProtection | InteractiveProtection | CellKeyProtection
 
 @dataclass(frozen=True)
 class Declaration:
-    """One dataset of a service file. Nothing of its records has been read."""
+    """One dataset of a service file. Its records have not been read."""
 
     name: str
     title: str
@@ -104,12 +104,12 @@ class Declaration:
 
     @property
     def payment(self) -> Payment | None:
-        """What is paid for its tables; None where nothing is."""
+        """The payment for its tables; None if they are free."""
         return None if isinstance(self.protection, CellKeyProtection) else self.protection.payment
 
 
 def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
-    """Return what a table [dataset.NAME] declares; refuse invalid ones."""
+    """Return the declaration in a table [dataset.NAME]; refuse an invalid one."""
     _refuse_unusable(name, f"{section.name}: the name of a dataset")
     version = section.take("version", str)
     _refuse_unusable(version, f"{section.name} version")
@@ -161,7 +161,7 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
 
 
 def _refuse_address(source: str, place: str) -> str:
-    """Return the path of the records; refuse an address, which is not repeated, since it may hold a password."""
+    """Return the path of the records; refuse an address. The error never shows it: it may hold a password."""
     if (scheme := scheme_of(source)) is not None:
         raise InvalidSettings(
             f"{place} source begins with {scheme}:, an address, but a table builder must know that its records have "
@@ -227,7 +227,7 @@ def _read_sparsity(section: Section) -> Sparsity | None:
 
 
 def _refuse_too_little(place: str, budget: Privacy, cost: Privacy) -> None:
-    """Refuse a budget that cannot pay once, before the account is opened: its budget never changes."""
+    """Refuse a budget that is too small for one payment, before the account is opened: a budget never changes."""
     try:
         price = cost_in_unit_of(budget, cost)
     except LedgerError as problem:

@@ -1,4 +1,4 @@
-"""A table builder to try out: people who do not exist, in a folder that goes away."""
+"""A table builder to try out, with generated people in a temporary folder."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ _LABELS = {
 def write_demonstration(folder: Path, *, progress: Progress | None = None) -> Path:
     """Write generated people and the service file of a table builder over them; return the file.
 
-    ρ = 1/8 for all tables of up to three of seven attributes. Structural zeros are not declared: a plan of
-    residuals without reconstruction adds noise to them as to any other.
+    ρ = 1/8 for all tables of up to three of seven attributes. The file declares no structural zeros: a plan of
+    residuals without reconstruction adds noise to them as to any other cell.
     """
     datasets.people(PEOPLE, seed=2026, path=folder / "people.parquet", progress=progress)
     file = folder / "service.toml"

@@ -1,4 +1,4 @@
-"""Which of the tokens that are not good are written to the log: enough to see who tries, too few to fill a disk."""
+"""Choose which invalid tokens are logged: enough to see who tries, too few to fill a disk."""
 
 import math
 import threading
@@ -10,15 +10,15 @@ from tabulary.builder.state.log import STRANGER, Log
 from tabulary.builder.throttle import MOST_CLIENTS, MonotonicClock, Throttle
 
 WINDOW = 3600.0
-"""Seconds for which failures of one address, or of one token, are counted together."""
+"""The seconds over which failures of one address or one token are added up."""
 
 
 class Failures:
-    """Counts failed sign-ins by address, and those with a token that has ended by token.
+    """Counts failed sign-ins: with an expired or revoked token by token, all others by address.
 
-    The first is written to the log, and then the second, the fourth, the eighth and so on, with their number. From
-    however many addresses they come, no more are written than `lines` lets through: 60 at once and one a minute in the
-    long run. The next line tells how many were left out.
+    It logs the first failure, and then the second, the fourth, the eighth and so on, with their number. `lines` limits
+    the log entries from all addresses together: 60 at once, and one per minute in the long run. The next entry gives
+    the number of entries that were left out.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class Failures:
         self._lines = lines or Throttle(1, burst=60, clock=clock)
         self._most = most
         self._clock = clock
-        # How many there were, and when they are forgotten.
+        # The number of failures, and the time when it is forgotten.
         self._counts: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._left_out = 0
         self._lock = threading.Lock()
 
     def note(self, token: Token | None, address: str) -> None:
-        """Count a token that is not good: None for one that nobody has."""
+        """Count an invalid token; None means that no such token exists."""
         what = "a token that is not known" if token is None else f"the token {token.words}, which has ended"
         with self._lock:
             times = self._counted(address if token is None else f"token {token.id}")

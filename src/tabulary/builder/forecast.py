@@ -1,4 +1,4 @@
-"""What datasets of a service file would promise, and how accurate they would be, before anything is opened or spent."""
+"""Forecast the promise and the accuracy of the datasets of a service file, before anything is opened or spent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from tabulary.workflows.answering.interactive import answerable
 
 @dataclass(frozen=True)
 class DatasetForecast:
-    """What a dataset would give, in a sentence; what the public would read of it; and how accurate its tables would be.
+    """The forecast for a dataset: a summary, the public promise, and the expected errors of its tables.
 
-    `promise` is None where the budget stands in the ledger alone, `errors` is empty where nothing is known beforehand.
+    `promise` is None if only the ledger has the budget. `errors` is empty if nothing is known beforehand.
     """
 
     sentence: str
@@ -35,9 +35,9 @@ class DatasetForecast:
 
 
 def forecast(declared: Declaration, confidence: float = 0.95) -> DatasetForecast:
-    """Return what to expect of a dataset. Reads no records: it is a function of the service file alone.
+    """Return the forecast for a dataset. Reads no records: it is a function of the service file only.
 
-    Of an interactive dataset, where each table has a plan of its own, the largest table for each number of attributes.
+    In an interactive dataset each table has its own plan: the forecast takes the largest for each number of attributes.
     """
     allowed, protection = declared.allowed_tables, declared.protection
     match protection:

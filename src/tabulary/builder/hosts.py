@@ -1,4 +1,4 @@
-"""The names of a service. A request that calls it by another is refused: the name goes into links and citations."""
+"""The host names of a service. A request with another name is refused: the name appears in links and citations."""
 
 import ipaddress
 import re
@@ -11,9 +11,9 @@ from tabulary.builder.problems import problem
 from tabulary.errors import InvalidSettings
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-"""The names of this machine for itself, which are always allowed, with any port."""
+"""The loopback names of this machine. They are always allowed, with any port."""
 
-# What a browser leaves out: a name without a port is that name at one of these.
+# A browser leaves out these ports: a name without a port means that name with one of them.
 _USUAL_PORTS = ("", "80", "443")
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 _LONGEST = 300
@@ -21,10 +21,10 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class Hosts:
-    """The names that the header Host may hold: those that are `named`, the loopback names, and where it listens.
+    """The names that the header Host may hold: those in `named`, the loopback names, and the address `listening`.
 
-    A name that is given without a port is allowed without one, and one with a port with that one. Loopback names and
-    the address `listening`, if that is one address and not all of them, are allowed with any port.
+    A name in `named` without a port is allowed without a port; a name with a port, with that port. Loopback names are
+    allowed with any port, and so is `listening`, unless it means every address of the machine.
 
     >>> hosts = Hosts(("tables.example",))
     >>> [hosts.allow(name) for name in ("tables.example", "Tables.example:443", "localhost:8000", "[::1]:8000")]
@@ -46,7 +46,7 @@ class Hosts:
                 )
 
     def allow(self, told: str) -> bool:
-        """Return whether a request may call the service so."""
+        """Return whether a request may use this host name."""
         found = _split(told)
         if found is None:
             return False
@@ -60,9 +60,9 @@ class Hosts:
 
 
 class AllowedHosts:
-    """Pure ASGI: answers a request that calls the service by a name that is not its own with 400.
+    """Pure ASGI: answers a request with a wrong host name with 400.
 
-    The name is not repeated. Nothing but the header Host is looked at: X-Forwarded-Host is never believed.
+    The answer does not repeat the name. Only the header Host counts: X-Forwarded-Host is never trusted.
     """
 
     def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
@@ -87,13 +87,13 @@ class AllowedHosts:
 
 
 def _split(told: str) -> tuple[str, str] | None:
-    """Return a name and its port, empty if it has none; None for what is neither."""
+    """Return a name and its port, empty if it has none; None for an invalid text."""
     found = _HOST.fullmatch(told.lower()) if len(told) <= _LONGEST else None
     return None if found is None else (found["name"], found["port"] or "")
 
 
 def _specific(address: str) -> str | None:
-    """Return an address as Host writes it; None for one that means every address of the machine."""
+    """Return an address in the form of the header Host; None if it means every address of the machine."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:

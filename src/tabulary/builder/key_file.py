@@ -1,4 +1,4 @@
-"""The secret key of a table builder: a file that only its owner reads, made once and never replaced silently."""
+"""The secret key of a table builder: a file for its owner only, made once and never replaced silently."""
 
 import secrets
 from pathlib import Path
@@ -15,10 +15,10 @@ WHAT_A_NEW_KEY_MEANS = (
 
 
 def create_key(path: Path) -> None:
-    """Write a fresh key of 256 bits to a new file of mode 0600; refuse a path that is taken.
+    """Write a new key of 256 bits to a new file of mode 0600; refuse an existing path.
 
-    The words come from the operating system. The file and its folder are on the disk when this returns: a key that is
-    lost with the power after its noise was paid for would be paid for twice.
+    The bits come from the operating system. The file and its folder are on the disk when this returns: if a power
+    failure lost a key after its noise was paid for, the custodian would have to pay twice.
     """
     content = f"{secrets.token_hex(SMALLEST_KEY)}\n".encode("ascii")
     create_private_file(path, content, "a key", ServiceError)

@@ -1,4 +1,4 @@
-"""From a service file to a service that is open: the key, the ledger, the records, and what must not have changed."""
+"""Open the service of a service file: the key, the ledger, the records, and checks that nothing fixed has changed."""
 
 import logging
 from collections.abc import Iterator
@@ -29,11 +29,10 @@ _log = logging.getLogger(__name__)
 def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Service:
     """Return the service, open: its records read, its tables paid for, ready to answer. Creates nothing.
 
-    What is public is checked before a record is touched: the key, the state, the ledger, the accounts. A ledger, a key
-    or a sampler that is not the one this service was set up with is refused, for each would give a second answer to
-    an old question. So is an older copy of the ledger, which has forgotten debits that the state knows. Noise that an
-    earlier start or another worker has paid for is not paid for again. What is opened for the first time, and what is
-    refused, is written to the log.
+    It checks the key, the state, the ledger and the accounts before it reads a record. It refuses a ledger, a key or a
+    sampler that differs from the one at set-up, because each would give a second answer to an old question. It also
+    refuses an older copy of the ledger, which lacks debits that the state knows. Noise that an earlier start or another
+    worker has paid for is not paid for again. The log gets an entry for each first opening and each refusal.
     """
     with ExitStack() as opened:
         secret = read_key(file.key) if file.key is not None else None
@@ -74,16 +73,16 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
 
 
 def open_state(file: ServiceFile) -> State:
-    """Return the state of a service, whose log has its copy where the file says."""
+    """Return the state of a service. The copy of its log is in the place that the file names."""
     return State.open(file.state.where(), log_file=file.log)
 
 
 def initialise(file: ServiceFile) -> str | None:
-    """Create what the service file names and is not there: state, key, ledger, accounts. Reads no records.
+    """Create what the service file names and does not exist yet: state, key, ledger, accounts. Reads no records.
 
-    Nothing is overwritten, and a second call changes nothing. What the service once had and has lost is not replaced:
-    an empty ledger in the place of a full one would be a second budget for the same people, and a new key a second
-    noise. Returns the text of the custodian's first token, which is kept nowhere; None if there is one already.
+    It overwrites nothing, and a second call changes nothing. It does not replace a lost ledger or key: an empty ledger
+    would be a second budget for the same people, and a new key would draw second noise. Returns the text of the
+    custodian's first token, which is not stored; None if there is a token already.
     """
     with ExitStack() as opened:
         state = opened.enter_context(State.create(file.state.where(), log_file=file.log))
@@ -112,7 +111,7 @@ def _ledger(where: Path | str, file: ServiceFile, state: State) -> Ledger:
     try:
         return Ledger.open(where, witness=file.witness)
     except LedgerMissing:
-        # A key outlives what was drawn from it: where there is one, there was a ledger, even if the state is lost too.
+        # If there is a key, there was a ledger, even if the state is lost too.
         if state.recall(_LEDGER) is None and (file.key is None or not file.key.exists()):
             with state.log.writing() as act:
                 ledger = Ledger.create(where, witness=file.witness)
@@ -126,7 +125,7 @@ def _ledger(where: Path | str, file: ServiceFile, state: State) -> Ledger:
 
 
 def _refuse_lost_key(file: ServiceFile, state: State, ledger: Ledger | None) -> None:
-    """Refuse to make a key for versions that already have answers under another, unless their names are new."""
+    """Refuse a new key for versions that already have answers under another key; new versions are allowed."""
     for declared in file.datasets.values():
         if state.recall(_key_of(declared)) is not None or _was_answered(declared, ledger):
             raise ServiceError(
@@ -137,7 +136,7 @@ def _refuse_lost_key(file: ServiceFile, state: State, ledger: Ledger | None) -> 
 
 
 def _was_answered(declared: Declaration, ledger: Ledger | None) -> bool:
-    # The state may be lost as well: then the words of the entries tell that noise was paid for.
+    # The state may be lost too: then the text of the ledger entries shows that noise was paid for.
     payment = declared.payment
     if ledger is None or payment is None:
         return False
@@ -147,9 +146,9 @@ def _was_answered(declared: Declaration, ledger: Ledger | None) -> bool:
 
 
 def _refuse_changes(file: ServiceFile, state: State, ledger: Ledger | None, secret: bytes | None) -> None:
-    """Refuse a ledger, a key or a way to draw noise other than those that the state remembers.
+    """Refuse a ledger, a key or a sampler that differs from the one in the state.
 
-    From then on the state knows the head of every debit.
+    From then on the state records the head after every debit.
     """
     if ledger is not None:
         state.remember(_LEDGER, ledger.identity)
@@ -157,7 +156,7 @@ def _refuse_changes(file: ServiceFile, state: State, ledger: Ledger | None, secr
     if secret is None:
         return
     fingerprint = key_fingerprint(secret)
-    # By version: whoever wants another key gives the dataset a new version, which has to be paid for in any case.
+    # By version: a new key needs a new version of the dataset, which must be paid for in any case.
     for declared in file.datasets.values():
         state.remember(_key_of(declared), fingerprint)
     state.remember(f"the noise of key {fingerprint}", noise_check(secret))
@@ -168,7 +167,7 @@ def _key_of(declared: Declaration) -> str:
 
 
 def _open_account(means: Means, state: State, declared: Declaration) -> None:
-    """Open the account that pays unless it is there; one that is there must be what the file says."""
+    """Open the account that pays, unless it exists; an existing account must agree with the file."""
     payment = declared.payment
     if payment is None:
         return
@@ -186,22 +185,22 @@ def _open_account(means: Means, state: State, declared: Declaration) -> None:
 
 
 def _log_what_is_new(file: ServiceFile, state: State, ledger: Ledger | None) -> None:
-    """Write to the log which versions are open, and which accounts were opened elsewhere, each once."""
+    """Log the open versions, and the accounts that were opened elsewhere, each once."""
     versions = [f"{declared.name} {declared.version}" for declared in file.datasets.values()]
     state.log.add_once(SERVICE, Action.version_opened, versions)
-    # `tabulary ledger create` knows of no service.
+    # `tabulary ledger create` does not know this service.
     accounts = [account.name for account in ledger.accounts()] if ledger is not None else []
     state.log.add_once(SERVICE, Action.account_found, accounts, Action.account_opened)
 
 
 @contextmanager
 def _refusals_logged(state: State, by: Actor) -> Iterator[None]:
-    """Write to the log what is refused; of what depends on the records, its kind alone."""
+    """Log a refusal; if it depends on the records, log only its kind."""
     try:
         yield
     except TabularyError as refusal:
         words = str(refusal) if isinstance(refusal, PublicError) else type(refusal).__name__
-        # The state itself may be what is refused.
+        # The state itself may be the reason.
         with suppress(ServiceError):
             state.log.add_unless_last(by, Action.start_refused, words)
         raise

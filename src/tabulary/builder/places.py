@@ -1,4 +1,4 @@
-"""Where a table builder keeps its ledger and its state, and how a password stays out of sight."""
+"""The places of a table builder's ledger and state, with hidden passwords."""
 
 import os
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _POSTGRESQL = "postgresql://"
 class DatabasePlace:
     """A database as a file names it: a path, a PostgreSQL address, or the variable that holds either.
 
-    A password may stand in the address, in the variable, or in a file of its own; what it prints holds none.
+    A password may be in the address, in the variable, or in its own file. The printed form never shows it.
 
     >>> DatabasePlace("postgresql://tabulary:secret@db/census", Path("."))
     DatabasePlace(folder=PosixPath('.'), password_file=None)
@@ -31,7 +31,7 @@ class DatabasePlace:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is named as the path of a SQLite file."""
+        """Whether it is the path of a SQLite file."""
         return "://" not in self.told and not self.told.startswith(_ENVIRONMENT)
 
     def where(self) -> Path | str:
@@ -79,9 +79,9 @@ def read_place(section: Section, folder: Path) -> DatabasePlace:
 
 
 def read_secret(path: Path, what: str) -> str:
-    """Return the only line of a file that nobody but its owner may read; refuse any other file.
+    """Return the only line of a file that only its owner may read; refuse any other file.
 
-    What it refuses it names by the path; of what stands in it, nothing is ever said.
+    A refusal names the path, and never shows the content.
     """
     content = read_private_file(path, what, ServiceError)
     try:

@@ -1,8 +1,7 @@
-"""Every error of the service as `application/problem+json` (RFC 9457), and what of it may be told to whom.
+"""Every error of the service as `application/problem+json` (RFC 9457), and who may read which part.
 
-A caller reads the words of a `PublicError` that speaks of the question, and fixed sentences for everything else. The
-log gets the kind of an unexpected error and the place where it arose, never its message: that may hold the value of a
-record.
+A caller reads the message of a `PublicError` about the question, and a fixed sentence for every other error. The log
+gets the kind of an unexpected error and its place in the code, never its message, which may hold the value of a record.
 """
 
 import json
@@ -43,11 +42,11 @@ from tabulary.errors import (
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = 5
-"""How many seconds a caller is asked to wait for a ledger or a state that does not answer."""
+"""The seconds that a caller should wait if the ledger or the state does not answer."""
 
 _LOG = logging.getLogger("tabulary.builder")
 
-# Errors that speak of the question: their own words are the answer.
+# Errors about the question: the caller reads their message.
 _QUESTION: dict[type[PublicError], int] = {
     UnknownDataset: 404,
     UnknownMargin: 404,
@@ -63,7 +62,7 @@ _QUESTION: dict[type[PublicError], int] = {
     TooManyCells: 403,
     BudgetExceeded: 403,
 }
-# Errors that speak of the service: their words name files and servers, so they stay in the custodian's log.
+# Errors about the service: their messages name files and servers, so only the custodian's log gets them.
 _SERVICE: dict[type[PublicError], str] = {
     LedgerError: "The ledger does not answer, and without a debit nothing is measured. Nothing was spent that is not "
     "in the ledger. Ask again later.",
@@ -75,14 +74,14 @@ _SENTENCES = {
     405: "This address does not take that method. The header Allow names those that it takes.",
     500: "The service could not answer. The custodian's log names the place; nothing of the data is told here.",
 }
-# What a check of types says holds no value that was sent, unless it is one of the few kinds that quote it.
+# The messages of type checks quote no value from the request, except for these few kinds.
 _QUOTING = frozenset({"value_error", "assertion_error", "union_tag_invalid", "json_invalid"})
 _LONGEST_DETAIL = 2_000
 _LONGEST_NAME = 80
 
 
 class HTTPProblem(HTTPException):
-    """A request that is answered with a problem: a status, the name of its kind, and a sentence for anyone to read.
+    """A problem as the answer to a request: a status, the name of its kind, and a sentence that anyone may read.
 
     >>> HTTPProblem(415, "unsupported-media-type", "Send JSON.").detail
     'Send JSON.'
@@ -96,7 +95,7 @@ class HTTPProblem(HTTPException):
 def problem(
     path: str, status: int, name: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a problem as a response: `type` names its kind, `instance` is the path that was asked.
+    """Return a problem as a response: `type` names its kind, `instance` is the path of the request.
 
     >>> json.loads(problem("/api/datasets/x", 404, "unknown-dataset", "There is none.").body)["type"]
     'unknown-dataset'
@@ -108,7 +107,7 @@ def problem(
         "detail": detail if len(detail) <= _LONGEST_DETAIL else f"{detail[:_LONGEST_DETAIL]} …",
         "instance": path,
     }
-    # ASCII, since what was asked may hold half a character, which no encoding takes.
+    # ASCII, because the path may hold half a character, which no encoding accepts.
     body = json.dumps(document).encode()
     return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, MEDIA_TYPE)
 
@@ -121,10 +120,10 @@ def install(app: FastAPI) -> None:
 
 
 class Unexpected:
-    """Pure ASGI: answers an unexpected error with a problem that tells nothing, and logs its kind and place.
+    """Pure ASGI: answers an unexpected error with a problem that reveals nothing, and logs its kind and place.
 
-    It stands around all that may touch a record, inside the checks that every request passes. An error that went
-    on to the server would be logged by it, message and all.
+    It surrounds everything that may read a record, and is inside the checks that every request passes. The server would
+    log an error that reached it together with its message.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -145,18 +144,18 @@ class Unexpected:
         try:
             await self.app(scope, receive, watched)
         except ClientDisconnect:
-            # Nobody is there to be answered.
+            # The caller has left.
             return
         except Exception as error:
             _LOG.error("a request failed: %s at %s", type(error).__name__, place_of(error))
             if started:
-                # The caller must see that the body is not whole, so the connection has to break.
+                # Break the connection, so that the caller sees that the body is not complete.
                 raise RuntimeError("an answer was cut short") from None
             await problem(_path(scope), 500, "unexpected", _SENTENCES[500])(scope, receive, send)
 
 
 def place_of(error: BaseException) -> str:
-    """Return where an error arose, as `file:line`, with nothing of what it was about.
+    """Return the place of an error in the code, as `file:line`, without its message.
 
     >>> try:
     ...     int("seven")
@@ -168,7 +167,7 @@ def place_of(error: BaseException) -> str:
     own = [frame for frame in frames if "tabulary" in Path(frame.filename).parts] or frames
     if not own:
         return "an unknown place"
-    # The path from the package on: where the service is installed is nobody's business.
+    # The path inside the package: nobody needs to know where the service is installed.
     parts = Path(own[-1].filename).parts
     start = max((i for i, part in enumerate(parts) if part == "tabulary"), default=len(parts) - 1)
     return f"{'/'.join(parts[start:])}:{own[-1].lineno}"
@@ -195,7 +194,7 @@ async def _public_problem(request: Request, error: Exception) -> Response:
             _LOG.error("%s: %s", type(error).__name__, error)
             waiting = {"Retry-After": str(RETRY_AFTER)}
             return problem(request.url.path, 503, kind_of(type(error)), _SERVICE[kind], waiting)
-    # Public, but about something that no caller asked: as unexpected as any other error.
+    # Public, but not about a caller's request: as unexpected as any other error.
     raise error
 
 
@@ -219,7 +218,7 @@ async def _validation_problem(request: Request, error: Exception) -> Response:
 
 
 def _complaint(found: Mapping[str, Any]) -> str:
-    """Return what is wrong with one part of a request: its name, and nothing that was sent as its value."""
+    """Return the error in one part of a request: the name of the part, never its value."""
     place, *names = found["loc"]
     name = ".".join(str(part) for part in names)[:_LONGEST_NAME]
     where = f"{place} parameter {name!r}" if place != "body" else f"field {name!r} of the body"
@@ -232,8 +231,8 @@ def _complaint(found: Mapping[str, Any]) -> str:
 
 
 def _allowed(request: Request) -> list[str]:
-    """Return the methods that the address of a request takes."""
-    # Several routes share an address, and the router names the methods of one of them only.
+    """Return the methods that the address of a request accepts."""
+    # Several routes share an address, but the router names the methods of only one.
     methods = [
         method
         for method in ("GET", "POST", "DELETE")

@@ -1,4 +1,4 @@
-"""Who may come in, how much they may carry, and what a browser is told about the answers."""
+"""The checks of tokens, the limit on the size of requests, and the security headers of answers."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,8 +26,8 @@ from tabulary.errors import ServiceError
 if TYPE_CHECKING:
     from tabulary.builder.service import Service
 
-# An answer of the API is data: it loads nothing, is shown in no frame, and is for the pages of this service alone. A
-# page that needs more says so itself, and what an answer says stands.
+# An answer of the API is data: it loads nothing, appears in no frame, and only pages of this service may use it. A page
+# that needs more sets its own headers, and these take precedence.
 _HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -39,7 +39,7 @@ _HEADERS = (
         b"accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), "
         b"microphone=(), midi=(), payment=(), usb=()",
     ),
-    # What does not say that it may be kept is not kept.
+    # Nobody stores an answer unless the answer itself allows it.
     (b"cache-control", b"no-store"),
 )
 _HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
@@ -52,15 +52,15 @@ _SCHEME = HTTPBearer(
     description="The token that the custodian gave you.",
     auto_error=False,
 )
-# FastAPI reads it for the description of the API; the header itself is read by the gate.
+# FastAPI uses it only for the description of the API; the gate reads the header itself.
 _Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_SCHEME)]
 
 
 def protect(app: FastAPI, service: "Service") -> None:
-    """Add the checks of the service to its application; what is added later runs before them.
+    """Add the checks of the service to its application. Checks that are added later run earlier.
 
-    From the outside in: the security headers, the names of the service, the count of requests, the limit on how often,
-    the limit on how much.
+    From the outside in: the security headers, the host names, the count of requests, the limit on their number, the
+    limit on their size.
     """
     limits = service.limits
     app.state.gate = Gate(
@@ -77,11 +77,11 @@ def protect(app: FastAPI, service: "Service") -> None:
 
 
 class Gate:
-    """Looks at the token that a request shows.
+    """Checks the token of a request.
 
-    Guesses are slowed: after a token that is not good, all that comes with a token from that address waits, twice as
-    long each time. What comes without one does not. Guesses made at the same moment are all looked at, no more of
-    them than the limit on requests lets through.
+    The gate slows down guesses: after an invalid token, all requests with a token from that address must wait, twice as
+    long each time. Requests without a token do not wait. The gate checks all guesses of the same moment, but the limit
+    on requests limits their number.
     """
 
     def __init__(self, tokens: Tokens, throttle: Throttle, waits: Waits, failures: Failures) -> None:
@@ -93,7 +93,7 @@ class Gate:
         self._threads = CapacityLimiter(_LOOKING_AT_ONCE)
 
     async def token_of(self, request: Request) -> Token | None:
-        """Return the token that a request shows, None if it shows none; refuse one that is not good."""
+        """Return the token of a request, None if it has none; refuse an invalid one."""
         shown = request.headers.get("authorization")
         if shown is None:
             return None
@@ -106,7 +106,7 @@ class Gate:
         return found
 
     async def look_at(self, text: str, address: str) -> Token:
-        """Return the token whose text came from an address; refuse one that is not good, and slow down who guesses."""
+        """Return the token with this text; refuse an invalid one, and slow down an address that guesses."""
         if wait := self._waits.left(address):
             raise HTTPProblem(
                 429,
@@ -117,22 +117,22 @@ class Gate:
         token = await to_thread.run_sync(self._tokens.known, text.strip(), limiter=self._threads)
         if token is None:
             self._waits.failed(address)
-        # Whoever holds a token that has expired guesses nothing, and nobody beside them has to wait for it.
+        # An owner of an expired token does not guess, so others at the same address need not wait.
         if token is None or not self._tokens.is_good(token):
             await to_thread.run_sync(self._failures.note, token, address, limiter=self._threads)
             raise _unauthorized(
                 "This token is not known, or it has expired or was revoked. Ask the custodian.", failed=True
             )
-        # One token that is used from many addresses is one client all the same.
+        # One token counts as one client, even from many addresses.
         refuse_too_often(self._throttle, f"token {token.id}")
         return token
 
 
 async def optional_caller(request: Request, shown: _Shown = None) -> Token | None:
-    """Return whose token a request shows, for what anyone may ask: None without one.
+    """Return the token of a public request; None without one.
 
-    What anyone may ask is answered even while the state does not answer, and then to nobody in particular. So this
-    never decides whether a question is paid for: that takes `analyst`.
+    Public requests are answered even while the state does not answer; the caller is then unknown. So this never decides
+    whether a question is paid for: use `analyst` for that.
     """
     try:
         return await _gate(request).token_of(request)
@@ -167,7 +167,7 @@ def _gate(request: Request) -> Gate:
 
 
 def _unauthorized(detail: str, *, failed: bool = False) -> HTTPProblem:
-    # RFC 6750: a request that shows nothing is only told how; one that shows a bad token is told that it is bad.
+    # RFC 6750: without a token, the answer only says how to send one; with a bad token, it says that the token is bad.
     challenge = 'Bearer realm="tabulary"' + (', error="invalid_token"' if failed else "")
     return HTTPProblem(401, "unauthorized", detail, {"WWW-Authenticate": challenge})
 
@@ -196,9 +196,9 @@ class SecurityHeaders:
 
 
 class BodyLimit:
-    """Pure ASGI: answers a request that carries more than `most` bytes with 413, before anything looks at it.
+    """Pure ASGI: answers a request of more than `most` bytes with 413, before any other code reads it.
 
-    No endpoint reads the body of a GET, and the server stops reading one that nobody reads.
+    No endpoint reads the body of a GET, and the server stops reading a body that no endpoint reads.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -220,7 +220,7 @@ class BodyLimit:
                 413,
                 "too-large",
                 f"The body of a request may have at most {self.most:,} bytes. Nothing was asked, nothing was spent.",
-                # What is left of the body is not read, so that the connection is of no more use.
+                # The rest of the body stays unread, so the connection cannot be used again.
                 {"Connection": "close"},
             )
             await refusal(scope, receive, send)
@@ -235,7 +235,7 @@ class BodyLimit:
         await self.app(scope, again, send)
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """Return the body, or as much of it as shows that it is too large; None if the caller is gone."""
+        """Return the body, or enough of it to see that it is too large; None if the caller has left."""
         body = bytearray()
         more = True
         while more and len(body) <= self.most:
@@ -249,5 +249,5 @@ class BodyLimit:
 
 def _declared_length(scope: Scope) -> int:
     declared = [value for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
-    # More digits than any length has are not read: that alone would take a while.
+    # Do not parse more digits than a real length has: that alone would take a while.
     return int(declared[0][:20]) if declared else 0

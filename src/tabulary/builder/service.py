@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Variable:
     """How an attribute is shown to a reader: a short label, a description if it needs one, labels of its levels.
 
-    A level that `levels` gives no label is shown as it is, by its code.
+    A level without a label in `levels` is shown by its code.
 
     >>> sex = Variable("Sex", levels={"F": "Female"})
     >>> sex.level("F"), sex.level("M")
@@ -37,11 +37,11 @@ class Variable:
         object.__setattr__(self, "levels", MappingProxyType(dict(self.levels)))
 
     def level(self, code: str) -> str:
-        """Return what a reader calls a level."""
+        """Return the label of a level for readers."""
         return self.levels.get(code, code)
 
     def refuse_unusable(self, codes: Sequence[str]) -> None:
-        """Raise ServiceError unless the labels are of these levels, and tell all of them apart."""
+        """Raise ServiceError unless all labels belong to these levels and differ from each other."""
         if strangers := [code for code in self.levels if code not in codes]:
             raise ServiceError(
                 f"labels are given to {listed(strangers)}, which are no levels of {self.label!r}. Its levels are "
@@ -58,10 +58,10 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class ServedDataset:
-    """A dataset that answers questions, and what a reader is told about it. All of it is public.
+    """A dataset that answers questions, and its description for readers. All of it is public.
 
-    `variables` says how attributes are shown; an attribute that is not in it is shown by its own name. `account`
-    is the ledger account that pays for the answers; None where nothing is paid, as with cell keys.
+    `variables` says how attributes are shown; any other attribute is shown by its own name. `account` is the ledger
+    account that pays for the answers; None if they are free, as with cell keys.
     """
 
     name: str
@@ -87,7 +87,7 @@ class ServedDataset:
     def largest_plan(self) -> Plan | None:
         """The plan behind its last table; None where there is no differential privacy.
 
-        Every other table costs the same and is for the same neighbours. The total is not asked: it may be public, and
+        Every other table has the same cost and the same neighbours. This does not use the total: it may be public, and
         then it has no plan.
         """
         return self.answers.plan_of(self.answers.allowed_tables.margins[-1])
@@ -99,11 +99,11 @@ LEAST_CACHE, MOST_CACHE = 1 << 20, 1 << 40
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """How much one caller may ask, how long they may take, and how much memory one worker keeps answers in.
+    """The limits on the requests of one caller, on their time, and on the memory of one worker's answers.
 
-    The tests and tables of a caller are those that are being made; one that is kept counts for nothing. An answer is
-    given up after `answer_seconds`, a request whose header or body has not come after `header_seconds` or
-    `body_seconds`. `cache_bytes` is the limit of the worker's one cache: counts, noisy values and answers of all
+    Only tests and tables that are being made count for a caller; stored ones do not. The service gives up an answer
+    after `answer_seconds`, a request without a complete header after `header_seconds`, and one without a complete body
+    after `body_seconds`. `cache_bytes` is the limit of the worker's one cache: counts, noisy values and answers of all
     datasets together.
     """
 
@@ -133,10 +133,10 @@ class ServiceLimits:
 
 @dataclass(frozen=True, eq=False)
 class Service:
-    """A table builder that is open: everything that its application needs, and nothing of how it was configured.
+    """An open table builder: everything that its application needs, without its configuration.
 
-    `signing_key` signs the JSON documents of its tables, if they are signed. `cache` is the one cache of this process:
-    its datasets were opened with it.
+    `signing_key` signs the JSON documents of its tables; None if they are not signed. `cache` is the one cache of this
+    process, which its datasets share.
     """
 
     datasets: Mapping[str, ServedDataset]
@@ -156,12 +156,12 @@ class Service:
 
     @property
     def signer(self) -> PublicKey | None:
-        """Who signs the tables, if anyone does."""
+        """The signer of the tables, if there is one."""
         return None if self.signing_key is None else self.signing_key.public
 
     def close(self) -> None:
         """Forget the records, and close the state and the ledger."""
-        # First what loses something if the process ends before all is closed: requests that were counted.
+        # The state first: if the process ends too early, only the state can lose something, the counted requests.
         self.state.close()
         for dataset in self.datasets.values():
             dataset.answers.close()

@@ -1,4 +1,4 @@
-"""A service that listens: one process, or several below a supervisor that replaces those that die."""
+"""Serve a table builder with one process, or with several under a supervisor that replaces dead ones."""
 
 import contextlib
 import logging
@@ -30,14 +30,14 @@ from tabulary.core.progress import Progress
 from tabulary.errors import ServiceError, TabularyError
 
 _FILE, _HOST = "TABULARY_SERVICE_FILE", "TABULARY_SERVICE_HOST"
-"""The variables through which the supervisor tells its workers which service they open, and where it listens."""
+"""The environment variables by which the supervisor gives its workers the service file and the address."""
 
-# A worker that starts imports compilers and reads records; one that does not answer for this long hangs.
+# A starting worker imports compilers and reads records; if it does not answer for this long, it hangs.
 _PATIENCE = 60
-# Seconds for requests that are being answered when the service is told to stop, and until it ends whatever is under
-# way. Nothing is lost: the same question has the same answer, and a debit is in the ledger or was never made.
+# When the service must stop: seconds for requests under way, and seconds until it ends in any case. Nothing is lost:
+# the same question has the same answer, and a debit is in the ledger or was never made.
 _FAREWELL, _LAST = 1, 3
-# Callers who wait for a worker to take them.
+# The number of callers that may wait for a worker.
 _BACKLOG = 2048
 
 _log = logging.getLogger("tabulary.builder")
@@ -58,13 +58,13 @@ def serve(
     announce: Announce = print,
     showing_progress: ShowingProgress = contextlib.nullcontext,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C, then finish what is answered within a second, abandon the rest, and return.
+    """Serve until SIGTERM or Ctrl-C; then finish requests for one second, abandon the rest, and return.
 
-    The address is taken and the service opened here, before any worker starts: what is wrong is said once, the tables
-    are paid for once, and a reconstruction is kept for the workers to load. A worker that dies is replaced; one that
-    cannot open the service ends the whole, for its successors would fail alike. `announce` is called with the address
-    once all of them answer; `showing_progress` lasts while the service is opened. `host`, `port` and `workers` stand
-    before what the file says.
+    This process binds the address and opens the service before any worker starts. So an error appears once, the tables
+    are paid for once, and a reconstruction is stored for the workers to load. The supervisor replaces a worker that
+    dies. If a worker cannot open the service, everything ends, because a new worker would fail too. `announce` is
+    called with the address when all workers answer; `showing_progress` is active while the service opens. `host`,
+    `port` and `workers` override the file.
     """
     told = file.listening
     listening = replace(
@@ -80,7 +80,7 @@ def serve(
             service = open_service(file, progress=progress)
         opened.callback(service.close)
         service.state.log.add(SERVICE, Action.service_started, f"{address}, workers: {listening.workers}")
-        # Two services may both have been given the address as long as neither listened.
+        # Two services can bind the same address as long as neither listens.
         with _free(listening, "Nothing is served."):
             listener.listen(_BACKLOG)
         if listening.workers == 1:
@@ -111,10 +111,10 @@ def _serve_together(file: ServiceFile, listener: socket.socket, ready: Callable[
 
 
 def worker() -> FastAPI:
-    """Return the application of one worker process, whose service it opens for itself.
+    """Return the application of one worker process, which opens the service for itself.
 
-    A worker that cannot ends with the code that tells the supervisor not to try again. What it says then holds nothing
-    that could come from a record unless its writer meant it for the custodian.
+    If it cannot, the worker ends with an exit code that tells the supervisor not to try again. Its message holds no
+    value of a record, unless the author of the message meant it for the custodian.
     """
     _end_with_supervisor()
     _end_in_time()
@@ -130,7 +130,7 @@ def worker() -> FastAPI:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that announces when it is ready."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -143,7 +143,7 @@ class _Server(uvicorn.Server):
 
 
 class _Supervisor(Multiprocess):
-    """Uvicorn's supervisor, which says when all its workers answer, and when one of them was replaced."""
+    """Uvicorn's supervisor. It also announces when all workers are ready, and when it has replaced one."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket, ready: Callable[[], None]) -> None:
         super().__init__(config, [listener])
@@ -151,8 +151,8 @@ class _Supervisor(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         for process in self.processes:
-            # The worker has this end of its pipe. Were it open here too, the death of one that was just asked whether
-            # it is well would go unheard until patience runs out.
+            # The worker has this end of its pipe. If it stayed open here too, the supervisor would notice a worker that
+            # dies during a health check only after the timeout.
             process.child_conn.close()
         before = list(self.processes)
         super().keep_subprocess_alive()
@@ -166,7 +166,7 @@ class _Supervisor(Multiprocess):
 
 
 class PlaceFormatter(logging.Formatter):
-    """Log lines in which an exception is its kind and its place: its message may hold a value of a record."""
+    """Log lines with only the kind and the place of an exception: its message may hold a value of a record."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 — the name is logging's
         """Return the kind and the place of the exception."""
@@ -181,7 +181,7 @@ def _settings(app: FastAPI | str, listening: Listening, limits: ServiceLimits) -
         proxy=listening.proxy,
         factory=isinstance(app, str),
         workers=listening.workers,
-        # Who asks for what is nobody's business, and a token could stand in a careless address.
+        # Requests are private, and a careless caller could put a token in an address.
         access_log=False,
         log_config=_LOGGING,
         log_level="warning",
@@ -214,7 +214,7 @@ _LOGGING = {
 
 @contextlib.contextmanager
 def _bound(listening: Listening) -> Iterator[socket.socket]:
-    """Yield a socket that has the address; nobody who comes while records are read is kept waiting."""
+    """Yield a socket bound to the address. It does not listen yet, so no caller waits while records are read."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -243,7 +243,7 @@ def _address(listener: socket.socket) -> str:
 
 @contextlib.contextmanager
 def _stopping_gently() -> Iterator[None]:
-    """Let SIGTERM end what is going on as Ctrl-C does, so that files and connections are closed."""
+    """Make SIGTERM stop the work like Ctrl-C, so that files and connections are closed."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -259,7 +259,7 @@ def _stopping_gently() -> Iterator[None]:
 
 
 def _end_in_time() -> None:
-    """Let this process end a few seconds after SIGTERM or Ctrl-C, even if a thread is at work that cannot be stopped.
+    """Make this process end a few seconds after SIGTERM or Ctrl-C, even if a running thread cannot be stopped.
 
     Python waits for such a thread before it ends, and closing the records waits for a query.
     """
@@ -281,7 +281,7 @@ def _end_in_time() -> None:
 
 
 def _end_with_supervisor() -> None:
-    """Stop this worker when its supervisor is gone: it would hold the address, and nobody could stop it."""
+    """Stop this worker when its supervisor is gone: otherwise it would hold the address, and nobody could stop it."""
     supervisor = multiprocessing.parent_process()
     if supervisor is None:
         return

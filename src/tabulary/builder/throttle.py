@@ -1,8 +1,8 @@
-"""How often one client may ask, and how long one that guesses tokens has to wait.
+"""Limit the requests of one client, and make a client that guesses tokens wait.
 
-Both are kept in the memory of a worker and shared with no other: a service of w workers lets through up to w times as
-much, and a restart forgives. That is enough to keep one client from taking the service from the others; against many
-addresses at once it takes what stands before the service.
+Each worker keeps both in its own memory: a service of w workers lets through up to w times as much, and a restart
+forgets everything. That is enough to stop one client from blocking the others. Against many addresses at once, use a
+protection in front of the service.
 """
 
 import ipaddress
@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tabulary.builder.problems import HTTPProblem, problem
 
 MonotonicClock = Callable[[], float]
-"""Seconds since some moment; never set back."""
+"""Seconds since a fixed moment; they never go back."""
 
 MOST_CLIENTS = 1 << 16
-"""How many clients are remembered. Past that, the one that was seen longest ago is forgotten."""
+"""The number of remembered clients. Beyond it, the client with the oldest request is forgotten."""
 
 TOO_OFTEN = "Too many requests came from here in a short time. Nothing was asked, nothing was spent."
 
@@ -28,9 +28,9 @@ TOO_OFTEN = "Too many requests came from here in a short time. Nothing was asked
 class Throttle:
     """A bucket of requests for each client: `burst` at once, and `requests_a_minute` in the long run.
 
-    The bucket is held as the one moment at which it will be full again (the generic cell rate algorithm): a request
-    moves it by the time in which one request is earned, and is refused if that would be more than `burst` of them
-    ahead. Whoever is refused has lost nothing and waits no longer for having asked.
+    The bucket is stored as the one moment when it will be full again (the generic cell rate algorithm). A request moves
+    this moment forward by the time that refills one request. It is refused if the moment would then be more than
+    `burst` such times ahead. A refused request does not make the client wait longer.
 
     >>> seconds = 0.0
     >>> throttle = Throttle(60, burst=2, clock=lambda: seconds)
@@ -54,12 +54,12 @@ class Throttle:
         self._lock = threading.Lock()
 
     def take(self, client: str) -> float:
-        """Return 0 and count a request of this client, or return how many seconds it has to wait for one."""
+        """Return 0 and count a request of this client, or return the seconds that it has to wait."""
         with self._lock:
             now = self._clock()
             full_at = max(self._full_at.get(client, now), now)
             wait = full_at - now - self._ahead
-            # What is less than a thousandth of a request is rounding.
+            # Less than a thousandth of a request is a rounding error.
             if wait > self._interval / 1000:
                 return wait
             self._full_at[client] = full_at + self._interval
@@ -70,10 +70,10 @@ class Throttle:
 
 
 class Waits:
-    """How long an address has to wait after tokens that were not good: a second, doubled with every other one.
+    """The waiting time of an address after invalid tokens: one second, doubled with every further one.
 
-    Nobody at another address waits for it. A good token shortens nothing, or one that somebody has could be shown
-    between two guesses. An address that has waited and then was quiet for `forgiven` seconds begins anew.
+    Other addresses do not wait. A valid token does not shorten the wait: otherwise a guesser could send one between two
+    guesses. An address that has waited and was then quiet for `forgiven` seconds starts again at one second.
 
     >>> seconds = 0.0
     >>> waits = Waits(clock=lambda: seconds)
@@ -100,13 +100,13 @@ class Waits:
         self._lock = threading.Lock()
 
     def left(self, address: str) -> float:
-        """Return how many seconds the address still has to wait."""
+        """Return the seconds that the address still has to wait."""
         with self._lock:
             _, until = self._waits.get(address, (0.0, 0.0))
             return max(0.0, until - self._clock()) if until else 0.0
 
     def failed(self, address: str) -> float:
-        """Count a token that was not good; return how many seconds the address has to wait from now on."""
+        """Count an invalid token; return the seconds that the address has to wait from now on."""
         with self._lock:
             now = self._clock()
             last, until = self._waits.get(address, (0.0, now))
@@ -119,7 +119,7 @@ class Waits:
 
 
 def address_of(scope: Scope) -> str:
-    """Return the network address of a request; of IPv6 the first half, since one client has all of the other.
+    """Return the network address of a request; for IPv6 only the first half, because one client owns the second.
 
     >>> address_of({"client": ("2001:db8:1:2:3::4", 51000)})
     '2001:db8:1:2::/64'
@@ -141,7 +141,7 @@ def address_of(scope: Scope) -> str:
 
 
 def retry_after(seconds: float) -> dict[str, str]:
-    """Return the header that says when to come again, in whole seconds.
+    """Return the header that says when to try again, in whole seconds.
 
     >>> retry_after(0.1)
     {'Retry-After': '1'}
@@ -150,15 +150,15 @@ def retry_after(seconds: float) -> dict[str, str]:
 
 
 def refuse_too_often(throttle: Throttle, client: str) -> None:
-    """Count a request of the client, or raise the problem that there were too many."""
+    """Count a request of the client; raise a problem if there were too many."""
     if wait := throttle.take(client):
         raise HTTPProblem(429, "too-many-requests", TOO_OFTEN, retry_after(wait))
 
 
 class RateLimit:
-    """Pure ASGI: answers a client that asks too often with 429 and when to come again.
+    """Pure ASGI: answers a client that asks too often with 429 and the time to try again.
 
-    Clients are told apart by their address: what a request says about itself could be said anew with every request.
+    The address identifies a client: everything else in a request could change with every request.
     """
 
     def __init__(self, app: ASGIApp, throttle: Throttle) -> None:

@@ -1,10 +1,10 @@
-"""Slow work: threads for each kind of it, so much of it for each caller, until a deadline or until nobody waits.
+"""Slow work: threads for each kind, a limit for each caller, and an end at a deadline or when nobody waits.
 
-A thread cannot be killed, so what should end early has to ask whether it should: the loops of a test do, between two
-steps of milliseconds (`tabulary.core.interruption`). Processes could be killed, but each would load the packages anew
-and be sent the noise of every table that it tests. The making of a table does not ask, because others may wait for the
-same counts and because it may pay; it is short, and its size is bounded. Whoever has waited too long for it is told so,
-and it still counts as that caller's until it has ended.
+A thread cannot be killed, so the work itself must check whether to stop. The loops of a test check between two steps of
+milliseconds (`tabulary.core.interruption`). Processes could be killed, but each would have to load the packages and
+receive the noise of every table that it tests. The work on a table does not check, because others may wait for the same
+counts and because it may pay; it is short, and its size is limited. A caller who has waited too long for it gets an
+error, and the work still counts for that caller until it ends.
 """
 
 import asyncio
@@ -32,20 +32,20 @@ _NOTHING_SPENT = "Nothing was spent that is not in the ledger."
 
 
 class WaitingCaller:
-    """Whoever waits for slow work: a name by which it is counted, and a way to hear that they have gone."""
+    """A caller who waits for slow work: a name for the count, and a way to notice that the caller has left."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
 
     @cached_property
     def name(self) -> str:
-        """The token that was shown, or else the address: one token from many addresses is one caller all the same."""
+        """The token, or without one the address: one token counts as one caller, even from many addresses."""
         token = self._request.scope.get(CALLER)
         return f"token {token.id}" if token is not None else address_of(self._request.scope)
 
     async def gone(self) -> None:
         """Return once the connection is closed; never before."""
-        # What is left of the body is of no use to anyone: it was read, or nobody reads it.
+        # Ignore the rest of the body: it was read before, or nobody reads it.
         while (await self._request.receive())["type"] != "http.disconnect":
             pass
 
@@ -56,17 +56,17 @@ class _Job:
     stop: threading.Event = field(default_factory=threading.Event)
     future: Future[Any] | None = None
     waiting: int = 0
-    # Places that are freed when the work has ended, because those who had them left before.
+    # Callers who left early. Their places become free when the work ends.
     held: list[str] = field(default_factory=list)
     ended: bool = False
 
 
 class Pool:
-    """Threads for one kind of slow work. `kind` is what callers call it, such as "tests".
+    """Threads for one kind of slow work. `kind` is its name for callers, such as "tests".
 
-    One caller may wait for `each` pieces of work at a time, all together for `most`; a piece of work that is not done
-    `seconds` after somebody asked for it is given up. What several ask for at once is done once, and is stopped when
-    the last of them has gone. Safe from several threads and event loops.
+    One caller may wait for `each` pieces of work at a time, and all callers together for `most`. A piece of work is
+    given up `seconds` after the request. If several callers want the same work at once, it is done once, and it stops
+    when the last of them has left. Safe to use from several threads and event loops.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Pool:
 
     @property
     def places(self) -> dict[str, int]:
-        """How much work of each caller is under way."""
+        """The number of pieces of work under way for each caller."""
         with self._lock:
             return {name: taken for name, taken in self._places.items() if taken}
 
     async def done(self, key: Hashable, work: Callable[[], Made], asker: WaitingCaller) -> Made:
-        """Return what the work returns, or raise what it raises; with the same key it is done once for all who wait.
+        """Return what the work returns, or raise what it raises. Callers with the same key share the work.
 
-        A caller who has too much under way is refused with 429; if there is too much of it altogether, or if it takes
-        too long, with 503. Raises ClientDisconnect when the asker has gone.
+        A caller with too much work under way is refused with 429. If there is too much work in total, or if it takes
+        too long, the refusal is 503. Raises ClientDisconnect if the caller has left.
         """
         job, future = self._join(key, work, asker.name)
         ended = _end_of(future)
@@ -127,7 +127,7 @@ class Pool:
         )
 
     def close(self) -> None:
-        """Stop what is under way as far as it can be stopped, and take no more."""
+        """Stop the work under way as far as possible, and accept no more."""
         with self._lock:
             self._closed = True
             for job in self._running:
@@ -162,7 +162,7 @@ class Pool:
             self._jobs[key] = job
             self._running.add(job)
             self._places[name] += 1
-        # Outside of the lock: work that has ended already is noted at once.
+        # Outside the lock: if the work has already ended, the callback runs at once.
         future.add_done_callback(lambda _: self._note_end(key, job))
         return job, future
 
@@ -184,7 +184,7 @@ class Pool:
             job.held.append(name)
             job.stop.set()
         assert job.future is not None, "work that is waited for was handed to a thread"
-        # What still waits for a thread ends here; what has one, when it asks.
+        # Work without a thread ends here; running work ends at its next check.
         job.future.cancel()
 
     def _note_end(self, key: Hashable, job: _Job) -> None:
@@ -203,7 +203,7 @@ class Pool:
 
 
 def _end_of(future: Future[Any]) -> asyncio.Future[None]:
-    """Return a future of this event loop that is done when the work is. Whatever becomes of it, the work goes on."""
+    """Return a future of this event loop that ends with the work. If the future is cancelled, the work goes on."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
 
@@ -212,7 +212,7 @@ def _end_of(future: Future[Any]) -> asyncio.Future[None]:
             ended.set_result(None)
 
     def tell(_: Future[Any]) -> None:
-        # A loop that is closed has nobody who waits.
+        # Nobody waits in a closed loop.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(end)
 

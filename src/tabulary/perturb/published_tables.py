@@ -96,7 +96,7 @@ class PerturbedTables:
         >>> table = datasets.load("rochdale")
         >>> print(Tables(table.domain, "[AB][A]", epsilon=1).apply(table).statement())
         These 2 tables together are ε-differentially private with ε = 1. The promise compares the data with and
-        without one person's record, which stands in one cell of each table. Every cell was perturbed by itself:
+        without one person's record, which is in one cell of each table. Every cell was perturbed separately:
         tables need not agree with each other. Numbers are unbiased, and some may be negative.
         """
         return f"{self.design.statement()} {self._processing()}"

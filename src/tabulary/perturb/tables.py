@@ -396,7 +396,7 @@ class Tables:
 
         >>> print(Tables(Domain({"sex": ["F", "M"], "age": range(3)}), "[sex age][sex]", epsilon=1).statement())
         These 2 tables together are ε-differentially private with ε = 1. The promise compares the data with and
-        without one person's record, which stands in one cell of each table.
+        without one person's record, which is in one cell of each table.
         """
         many = len(self.margins)
         subject = f"These {many} tables together are" if many > 1 else "This table is"

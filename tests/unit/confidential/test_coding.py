@@ -185,7 +185,7 @@ def test_a_coding_that_cannot_be_is_refused(options: dict[str, Any], word: str) 
 
 
 def test_bins_must_rise() -> None:
-    with pytest.raises(InvalidDomain, match="rise"):
+    with pytest.raises(InvalidDomain, match="strictly ascending"):
         Coding(bins=[5, 5])
 
 

@@ -106,7 +106,7 @@ def test_no_epsilon_is_named():
         ({0.5: 1}, "whole number, not 0.5"),
         ({"0": 1}, "whole number, not '0'"),
         ({True: 1}, "whole number, not True"),
-        ({10**9: 1}, "lies within"),
+        ({10**9: 1}, "must lie within"),
     ],
 )
 def test_what_is_no_law_is_refused(pmf, words):

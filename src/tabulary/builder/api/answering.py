@@ -1,7 +1,7 @@
 """What all routes share: the datasets, who pays for a question, the bodies that are kept, the threads that make them.
 
-A request becomes a parsed question (`asking`), a parsed question knows how to answer itself (`answers`, `hypotheses`),
-and an answer is written in a format (`formats`). None of them knows of this module: it only decides when they work.
+A request becomes a parsed question (`asking`). A parsed question can answer itself (`answers`, `hypotheses`), and an
+answer is written in a format (`formats`). None of these modules uses this one, which only decides when they work.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from tabulary.errors import UnknownDataset, listed
 from tabulary.workflows.answering.answers import ProtectionMethod
 
 PUBLIC = "public, max-age=3600"
-"""How long anyone may keep what anyone may ask for. The answer never changes; a new version of the dataset comes under
-the same address, and an hour later everybody sees it."""
+"""How long anyone may keep a public answer. The answer never changes, but a new version of the dataset has the same
+address: an hour later everybody sees it."""
 
 PRIVATE = "private, no-cache"
-"""What was asked for with a token stays with its owner, and is asked for again: the token may have been revoked."""
+"""An answer to a token is private, and the browser must ask again each time: the token may have been revoked."""
 
 _LONGEST_NAME = 80
-# More than there are cores: a question may wait for the ledger, and others must not wait with it.
+# More threads than cores: while one question waits for the ledger, the others must go on.
 _TABLE_THREADS, _MOST_TABLES = 32, 256
-# Each of them keeps a core busy, which tables need too.
+# Each thread keeps a core busy, and tables need cores too.
 _TEST_THREADS, _MOST_TESTS = 2, 64
 
 Arguments = ParamSpec("Arguments")
@@ -37,9 +37,9 @@ Made = TypeVar("Made")
 
 
 class Answering:
-    """The answers of a worker: those that are kept, and those that threads are making.
+    """The answers of a worker: the stored ones, and those that threads are making.
 
-    Tests have threads of their own, so that no number of them keeps a table waiting.
+    Tests have their own threads, so that many tests never delay a table.
     """
 
     def __init__(self, service: Service) -> None:
@@ -59,7 +59,7 @@ class Answering:
         )
 
     def close(self) -> None:
-        """Stop what is being made, and forget what was."""
+        """Stop the work under way, and forget the stored answers."""
         for pool in (self._tables, self._tests):
             pool.close()
         self._bodies.clear()
@@ -74,9 +74,9 @@ class Answering:
             ) from None
 
     async def body(self, request: Request, question: BodyQuestion) -> Body:
-        """Return the answer to a question: the kept one, or one that is made now.
+        """Return the answer to a question: the stored one, or a new one.
 
-        Those who ask meanwhile wait for the same making if the same account pays: one payer's refusal is not another's.
+        Others who ask the same meanwhile share this work only if the same account pays: a refusal concerns one payer.
         """
         if (kept := self._bodies.find(question.key)) is not None:
             return kept
@@ -100,14 +100,14 @@ class Answering:
         *args: Arguments.args,
         **options: Arguments.kwargs,
     ) -> Made:
-        """Return what some slow work returns that is kept nowhere, done by the threads of tables."""
+        """Return the result of slow work, done by the threads of tables. The result is not stored."""
         return await self._tables.done(object(), partial(work, *args, **options), WaitingCaller(request))
 
 
 async def payer_of(request: Request, dataset: ServedDataset) -> str | None:
-    """Return the account that pays for a question: None where nothing is paid; a problem where nobody could.
+    """Return the account that pays for a question; None if it is free; raise a problem if nobody can pay.
 
-    It looks at the token alone, so that a refusal costs nothing and tells nothing about the data.
+    This reads only the token, so a refusal costs nothing and reveals nothing about the data.
     """
     if dataset.answers.method is not ProtectionMethod.interactive:
         await optional_caller(request)

@@ -1,7 +1,7 @@
 """From a parsed question about a table to its answer, written in a format.
 
-A body depends on the question, the version of the dataset and its noise. Nothing of the call is in it, neither time nor
-cost nor asker, so it is the same to the last byte for ever, on every worker.
+A body depends on the question, the version of the dataset and its noise. It does not depend on the call: not on the
+time, the cost or the asker. So every byte is the same for ever, on every worker.
 """
 
 from collections.abc import Hashable
@@ -24,7 +24,7 @@ from tabulary.workflows.answering.questions import Question
 class TableQuestion:
     """A table of a dataset in a format; `payer` pays for it, and `signing_key` signs its JSON document.
 
-    Only the document says of itself which question it answers, so a signature of another format would prove little.
+    Only the JSON document names the question that it answers, so a signature of another format would prove little.
     """
 
     dataset: ServedDataset
@@ -45,7 +45,7 @@ class TableQuestion:
 
     def body(self) -> Body:
         """Return the table, written. May count, may debit, may take seconds."""
-        # First, since a question may cost: what cannot be written is not asked.
+        # First, because a question may cost: do not ask for a table that cannot be written.
         self.form.refuse(self.question.cells(self.dataset.answers.domain))
         answered = AnsweredTable(
             self.dataset, self.question, answer_to(self.dataset, self.question, self.payer)
@@ -60,7 +60,7 @@ class TableQuestion:
 
 @dataclass(frozen=True, eq=False)
 class AnsweredTable:
-    """The answer to a question, with the words of its dataset, ready to be written in any format."""
+    """The answer to a question, with the labels of its dataset, ready to be written in any format."""
 
     dataset: ServedDataset
     question: Question
@@ -68,12 +68,12 @@ class AnsweredTable:
 
     @property
     def stem(self) -> str:
-        """What its file is called, without an ending."""
+        """The name of its file, without the suffix."""
         (stem,) = file_stems([(self.dataset.name, *self.question.by)]).values()
         return stem
 
     def document(self) -> dict[str, object]:
-        """Return the table as plain data, with what was asked and of which version of which dataset."""
+        """Return the table as plain data, with the question, the dataset and its version."""
         answers, answer = self.dataset.answers, self.answer
         provenance = Provenance(
             dataset=self.dataset.name,
@@ -106,7 +106,7 @@ class AnsweredTable:
 
 
 def answer_to(dataset: ServedDataset, question: Question, payer: str | None) -> TableAnswer:
-    """Return the answer to a question, cut to it. May count, may debit, may take seconds."""
+    """Return the answer to a question: only the requested part. May count, may debit, may take seconds."""
     answers = dataset.answers
     answer = answers.answer(question.margin(answers.domain), asker=payer, linear=question.linear)
     return replace(answer, table=question.cut(answer.table))

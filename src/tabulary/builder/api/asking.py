@@ -1,4 +1,4 @@
-"""A question as it arrives: in the query of an address, or as JSON."""
+"""Questions in requests: in the query of an address, or as JSON."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ _LONGEST_NAME = 80
 
 
 def question_in_json(domain: Domain, body: AskedMargin) -> Question:
-    """Return the question of a JSON body; refuse what the domain does not have."""
+    """Return the question of a JSON body; refuse names that the domain does not have."""
     linear = isinstance(body, AskedTable) and body.estimate == "linear"
     return Question.of(domain, body.by, body.where, body.keep, linear=linear)
 
@@ -24,8 +24,7 @@ def question_in_query(
 ) -> Question:
     """Return the question of a query: `by`, `where` and `keep` as often as needed, `estimate` once.
 
-    Read by hand: this is done for every table that is asked for, and checks of types by a library take longer than
-    all else.
+    Parsed by hand: this runs for every table, and a library's type checks would take longer than everything else.
 
     >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
     >>> question_in_query(domain, [("by", "age"), ("where", "sex:F")], known=["by", "where"]).where
@@ -61,7 +60,7 @@ def question_in_query(
 
 
 def refuse_unknown(items: Collection[tuple[str, str]], known: Collection[str]) -> None:
-    """Refuse a query with a parameter that is not known: a filter with a slip of the pen must not count everybody."""
+    """Refuse a query with an unknown parameter: a misspelled filter must not count everybody."""
     for name, _ in items:
         if name not in known:
             raise HTTPProblem(

@@ -11,15 +11,15 @@ from starlette.responses import Response
 from tabulary.core.cache import Cache, CacheSection
 from tabulary.release.exchange import document_bytes
 
-# What a body holds besides its bytes: the headers, the tag, the name of a file.
+# The memory of a body besides its bytes: the headers, the tag, the name of a file.
 _HEADERS = 512
 
 
 @dataclass(frozen=True)
 class Body:
-    """A written answer: its bytes, what they are, and the tag by which a caller knows them again.
+    """A written answer: its bytes, their media type, and the tag by which a caller recognises them.
 
-    `signed` are the headers that say who signed the bytes, and the signature.
+    `signed` are the headers with the signer and the signature.
 
     >>> Body.of(b"{}", "application/json").tag
     '"44136fa355b3678a1146ad16f7e8649e"'
@@ -33,7 +33,7 @@ class Body:
 
     @classmethod
     def of(cls, content: bytes, media_type: str, file_name: str | None = None) -> "Body":
-        """Return the body, tagged with a digest of its bytes: the same bytes, the same tag on every worker."""
+        """Return the body, tagged with a digest of its bytes: the same bytes have the same tag on every worker."""
         tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
         return cls(content, media_type, tag, file_name)
 
@@ -63,21 +63,21 @@ class Body:
 
 
 class BodyQuestion(Protocol):
-    """A parsed question whose answer is a body. Two questions with the same `key` have the same body, whoever pays."""
+    """A parsed question whose answer is a body. Questions with the same `key` have the same body for every payer."""
 
     @property
     def key(self) -> Hashable:
-        """What the body depends on: the dataset, its version, and everything that was asked."""
+        """Everything that the body depends on: the dataset, its version, and the whole question."""
         ...
 
     @property
     def payer(self) -> str | None:
-        """The account that pays for the answer; None where nothing is paid."""
+        """The account that pays for the answer; None if it is free."""
         ...
 
     @property
     def is_test(self) -> bool:
-        """Whether a hypothesis is tested: tests have threads of their own."""
+        """Whether a hypothesis is tested: tests have their own threads."""
         ...
 
     def body(self) -> Body:
@@ -94,13 +94,13 @@ class Bodies:
         )
 
     def find(self, key: Hashable) -> Body | None:
-        """Return the body of this key if it is kept."""
+        """Return the stored body of this key, if there is one."""
         return self._held.find(key)
 
     def made(self, question: BodyQuestion) -> Body:
-        """Return the body of a question: the kept one, or one that is made and kept now.
+        """Return the body of a question: the stored one, or a new one, which is then stored.
 
-        Two that ask at the same time both make it: the refusal of one payer must not reach another.
+        Two callers at the same time both make it: a refusal of one payer must not reach the other.
         """
         if (kept := self.find(question.key)) is not None:
             return kept

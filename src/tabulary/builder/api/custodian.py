@@ -1,6 +1,6 @@
-"""What the custodian sees and does over HTTP: accounts, the ledger, tokens, the log, usage, the key and the datasets.
+"""The custodian's part of the HTTP API: accounts, the ledger, tokens, the log, usage, the key and the datasets.
 
-Names, budgets and costs; how often was asked, and never how many were counted.
+It shows names, budgets, costs and numbers of requests, and never a count of people.
 """
 
 import json
@@ -56,7 +56,7 @@ _Item = TypeVar("_Item")
 
 
 def _refusals(**more: str) -> Responses:
-    """Return the refusals that all routes share, and those of one, each by `_` and its status."""
+    """Return the refusals of one route and those that all routes share, each by `_` and its status."""
     refused = {
         "_401": "No token, or one that is not good.",
         "_403": "The token is not a custodian's.",
@@ -71,7 +71,7 @@ def _service(request: Request) -> Service:
 
 
 def actor(request: Request) -> Actor:
-    """Return who makes a request, as the log names them. Their token was looked at before."""
+    """Return who makes a request, as the log names them. Their token was checked before."""
     return Actor.of(request.scope[CALLER], address_of(request.scope))
 
 
@@ -91,7 +91,7 @@ _NO_LEDGER = "This service keeps no ledger."
 
 
 class _Guarded(APIRoute):
-    """A route that looks at the token first: of a stranger's request not even the body is read."""
+    """A route that checks the token first: it does not even read the body of a stranger's request."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what serves a request."""
@@ -104,7 +104,7 @@ class _Guarded(APIRoute):
         return guarded
 
 
-# The dependency is for the description of the API; by the time it is asked, the token was looked at.
+# The dependency is for the description of the API. The token has been checked before it runs.
 router = APIRouter(
     prefix="/api/custodian", tags=["custodian"], dependencies=[Depends(custodian)], route_class=_Guarded
 )
@@ -125,18 +125,18 @@ def list_accounts(request: Request, ledger: _OpenLedger, page: Annotated[NamedPa
     responses={**_refusals(_404=_NO_LEDGER, _409="There is an account of that name."), **BAD_BODY},
 )
 def open_account(service: _Served, ledger: _OpenLedger, by: _By, asked: NewAccount) -> AccountModel:
-    """Open an account, an analyst's for example. Its budget and neighbouring relation never change."""
+    """Open an account, for example for an analyst. Its budget and neighbouring relation never change."""
     try:
         budget = asked.budget.privacy()
         neighbours = Neighbours(asked.neighbours.relation, asked.neighbours.records)
-        # The entry of the log is written first and committed last: an account that cannot be logged is not opened.
+        # The log entry is written first and committed last: without a log entry no account is opened.
         with service.state.log.writing() as act:
             act.note(by, Action.account_opened, asked.name)
             return _account(ledger.create_account(asked.name, budget, neighbours))
     except InvalidPrivacy as error:
         raise HTTPProblem(422, "invalid-privacy", f"{error} No account was opened.") from None
     except LedgerError:
-        # Looked for afterwards: of two who open the same account at once, the second learns it here.
+        # Checked afterwards: if two callers open the same account at once, the second learns it here.
         if asked.name in _names(ledger):
             raise HTTPProblem(
                 409,
@@ -154,7 +154,7 @@ def list_entries(request: Request, ledger: _OpenLedger, page: Annotated[EntryPag
     account = ledger.account(page.account)
     entries = account.entries()
     shown, further = _page(request, entries[page.after :], page.size, lambda entry: entry.number)
-    # Of the same moment as the entries, which others may add to in between.
+    # From the same moment as the entries: others may add entries in between.
     head = entries[-1].head if entries else Head(account.name, 0, account.digest)
     return EntryList(
         ledger=ledger.identity,
@@ -167,7 +167,7 @@ def list_entries(request: Request, ledger: _OpenLedger, page: Annotated[EntryPag
 
 @router.get("/tokens", responses=_refusals())
 def list_tokens(request: Request, service: _Served, page: Annotated[TokenPage, Query()]) -> TokenList:
-    """List the tokens in the order in which they were made, expired and revoked ones too; never their text."""
+    """List the tokens in the order of their creation, with expired and revoked ones; never their text."""
     found = service.state.tokens.list(after=page.after, size=page.size + 1)
     shown, further = _page(request, found, page.size, lambda token: token.id)
     return TokenList(items=[TokenModel.model_validate(each) for each in shown], next=further)
@@ -180,7 +180,7 @@ def list_tokens(request: Request, service: _Served, page: Annotated[TokenPage, Q
     responses={**_refusals(), **BAD_BODY},
 )
 def make_token(service: _Served, by: _By, asked: NewToken) -> MadeToken:
-    """Make a token and show its text, once. An analyst's needs an account that pays."""
+    """Make a token and show its text once. An analyst's token needs an account that pays."""
     if asked.account is not None:
         _refuse_as_payer(service, asked.account)
     token, text = service.state.tokens.add(asked.name, asked.role, asked.account, asked.days, by=by)
@@ -189,14 +189,14 @@ def make_token(service: _Served, by: _By, asked: NewToken) -> MadeToken:
 
 @router.delete("/tokens/{id}", status_code=204, responses=_refusals(_404="There is no such token."))
 def revoke_token(service: _Served, by: _By, id: TokenId) -> None:  # noqa: A002 - the name in the address
-    """Revoke a token, immediately and permanently. What it was good for before stays in the list."""
+    """Revoke a token, immediately and permanently. The list still shows it and its former role."""
     if not service.state.tokens.revoke(id, by=by):
         raise HTTPProblem(404, "no-such-token", "There is no token with this id.")
 
 
 @router.get("/usage", responses=_refusals())
 def list_usage(request: Request, service: _Served, page: Annotated[UsagePage, Query()]) -> UsageList:
-    """List how many requests there were by day, dataset, kind, outcome and caller."""
+    """List the number of requests by day, dataset, kind, outcome and caller."""
     found = service.state.usage.read(dataset=page.dataset, after=page.after, size=page.size + 1)
     shown, further = _page(request, found, page.size, lambda row: row.number or 0)
     return UsageList(items=[UsageModel.model_validate(each) for each in shown], next=further)
@@ -204,7 +204,7 @@ def list_usage(request: Request, service: _Served, page: Annotated[UsagePage, Qu
 
 @router.get("/log", responses=_refusals())
 def list_log(request: Request, service: _Served, page: Annotated[LogPage, Query()]) -> LogList:
-    """List what was done to the service, by whom and when: accounts, tokens, versions, sign-ins and starts."""
+    """List the entries of the log: who did what and when, with accounts, tokens, versions, sign-ins and starts."""
     found = service.state.log.list(after=page.after, size=page.size + 1)
     shown, further = _page(request, found, page.size, lambda entry: entry.number)
     return LogList(items=[LogModel.model_validate(each) for each in shown], next=further)
@@ -216,14 +216,14 @@ def list_log(request: Request, service: _Served, page: Annotated[LogPage, Query(
     responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}, **_refusals()},
 )
 def get_log_lines(service: _Served, part: Annotated[LogPart, Query()]) -> StreamingResponse:
-    """Give all of the log, or what came after an entry, as JSON lines: one entry per line, in order."""
+    """Give the whole log, or all entries after a given one, as JSON lines: one entry per line, in order."""
     lines = (f"{entry.line}\n" for entry in service.state.log.entries(part.after))
     return StreamingResponse(lines, media_type="application/jsonl")
 
 
 @router.get("/key", responses=_refusals())
 def get_key(service: _Served) -> KeyModel:
-    """Name the secret key: compare it with the one that was written down when the service was set up."""
+    """Give the fingerprint of the secret key. Compare it with your note from the set-up of the service."""
     return KeyModel(fingerprint=service.key_fingerprint)
 
 
@@ -231,7 +231,7 @@ def get_key(service: _Served) -> KeyModel:
 def list_held_datasets(
     request: Request, service: _Served, page: Annotated[NamedPage, Query()]
 ) -> HeldDatasetList:
-    """List the datasets: the version that is served, the plan behind it and the account that pays."""
+    """List the datasets: the current version, the plan behind it and the account that pays."""
     names, further = _page(request, _after(list(service.datasets), page.after), page.size, str)
     return HeldDatasetList(items=[held_dataset(service.datasets[name]) for name in names], next=further)
 
@@ -253,7 +253,7 @@ def _refuse_as_payer(service: Service, account: str) -> None:
 
 
 def _names(ledger: Ledger) -> set[str]:
-    # Looked up here: that an account is missing and that the ledger is are one kind of error in the ledger.
+    # Looked up here: the ledger raises the same error for a missing account and for a missing ledger.
     return {each.name for each in ledger.accounts()}
 
 
@@ -266,9 +266,9 @@ def _after(names: Sequence[str], after: str | None) -> Sequence[str]:
 def _page(
     request: Request, found: Sequence[_Item], size: int, place: Callable[[_Item], str | int]
 ) -> tuple[Sequence[_Item], str | None]:
-    """Return a page and the address of the next one, if more was found than the page holds.
+    """Return a page, and the address of the next page if there are more items.
 
-    The address has no host: a proxy may call it by another name.
+    The address has no host, because a proxy may use another name for this service.
     """
     page = found[:size]
     if len(found) <= size:
@@ -305,7 +305,7 @@ def _entry(entry: Entry) -> EntryModel:
 def held_dataset(dataset: ServedDataset) -> HeldDataset:
     """Return a dataset as the custodian sees it."""
     answers = dataset.answers
-    # The tables of other methods have a plan each, or none.
+    # With other methods, each table has its own plan, or there is none.
     plan = answers.plan_of(()) if answers.method is ProtectionMethod.fixed else None
     return HeldDataset(
         id=dataset.name,

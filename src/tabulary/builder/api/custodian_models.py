@@ -1,4 +1,4 @@
-"""The shapes of what the custodian sends and reads. Amounts of budget are exact fractions as text."""
+"""The schemas of the custodian's requests and answers. Amounts of budget are exact fractions as text."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from tabulary.errors import InvalidPrivacy
 
 
 def _plain(text: str) -> str:
-    # What no ledger takes for a name, and no database for a text.
+    # Characters that no ledger accepts in a name and no database in a text.
     if not text.isprintable() or text != text.strip():
         raise ValueError("a name is printable and neither begins nor ends with a space")
     return text
@@ -27,9 +27,9 @@ Amount = Annotated[
     Field(description="ε, or ε and δ, or ρ, exactly.", examples=[{"rho": "1/8"}]),
 ]
 Digest = Annotated[str, Field(description="SHA-256, in hexadecimal.")]
-Next = Annotated[str | None, Field(description="Where the next page is; null on the last one.")]
+Next = Annotated[str | None, Field(description="The address of the next page; null on the last page.")]
 
-# As long as a ledger takes, and nothing such as 1e999999 that is short to write and long to count.
+# At most as long as a ledger accepts, and nothing like 1e999999, which is short to write but slow to compute.
 _Exact = Annotated[
     str | None,
     Field(
@@ -41,7 +41,7 @@ _Exact = Annotated[
 
 
 class _Given(BaseModel):
-    # What is not known is refused: a limit with a slip of the pen must not be no limit.
+    # Unknown fields are refused: a misspelled limit must not mean no limit.
     model_config = ConfigDict(extra="forbid")
 
 
@@ -50,21 +50,21 @@ class _Page(_Given):
 
 
 class NamedPage(_Page):
-    """A page of what has names."""
+    """A page of a list of named items."""
 
-    after: Annotated[Name | None, Field(description="Only what stands after the one of this name.")] = None
+    after: Annotated[Name | None, Field(description="Only items after the one with this name.")] = None
 
 
 class TokenPage(_Page):
     """A page of the tokens."""
 
-    after: Annotated[TokenId | None, Field(description="Only those made after the one with this id.")] = None
+    after: Annotated[TokenId | None, Field(description="Only tokens made after the one with this id.")] = None
 
 
 class EntryPage(_Page):
     """A page of the entries of one account."""
 
-    account: Annotated[Name, Field(description="Whose entries.", examples=["census"])]
+    account: Annotated[Name, Field(description="The account.", examples=["census"])]
     after: Annotated[Position, Field(description="Only entries after the one of this number.")] = 0
 
 
@@ -72,11 +72,11 @@ class UsagePage(_Page):
     """A page of the usage."""
 
     dataset: Annotated[Name | None, Field(description="Only requests to this dataset.")] = None
-    after: Annotated[Position, Field(description="Only rows after the one of this number.")] = 0
+    after: Annotated[Position, Field(description="Only rows after the one with this number.")] = 0
 
 
 class LogPart(_Given):
-    """What came after an entry of the log."""
+    """The entries of the log after a given one."""
 
     after: Annotated[Position, Field(description="Only entries after the one of this number.")] = 0
 
@@ -86,7 +86,7 @@ class LogPage(_Page, LogPart):
 
 
 class Budget(_Given):
-    """What an account may spend in all: ε, or ε and δ, or ρ."""
+    """The total that an account may spend: ε, or ε and δ, or ρ."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"rho": "1/8"}]})
 
@@ -118,7 +118,7 @@ class NewNeighbours(_Given):
 
 
 class NewAccount(_Given):
-    """An account to be opened. Its budget never changes."""
+    """A new account. Its budget never changes."""
 
     name: Annotated[Name, Field(examples=["ada"])]
     budget: Budget
@@ -126,7 +126,7 @@ class NewAccount(_Given):
 
 
 class HeadModel(BaseModel):
-    """The end of an account's chain. Kept elsewhere, it exposes an older copy put in the ledger's place."""
+    """The end of an account's chain. A copy kept elsewhere shows whether the ledger was replaced by an older one."""
 
     entries: int
     digest: Digest
@@ -144,7 +144,7 @@ class AccountModel(BaseModel):
 
 
 class AccountList(BaseModel):
-    """A page of the accounts, in the order in which they were opened."""
+    """A page of the accounts, in the order of their opening."""
 
     items: list[AccountModel]
     next: Next
@@ -157,14 +157,14 @@ class EntryModel(BaseModel):
     cost: Amount
     neighbours: NeighboursModel
     purpose: str
-    plan: Annotated[str, Field(description="The digest of the plan that was paid for.")]
+    plan: Annotated[str, Field(description="The digest of the paid plan.")]
     at: str
     previous: Digest
     digest: Digest
 
 
 class EntryList(BaseModel):
-    """A page of an account's entries, each tied to the one before by its digest, and the end of the chain."""
+    """A page of an account's entries and the end of the chain. A digest ties each entry to the previous one."""
 
     ledger: Annotated[str, Field(description="The identity of the ledger.")]
     account: str
@@ -174,21 +174,25 @@ class EntryList(BaseModel):
 
 
 class NewToken(_Given):
-    """A token to be made."""
+    """A new token."""
 
-    name: Annotated[Name, Field(description="Whose it is.", examples=["Ada Lovelace"])]
+    name: Annotated[Name, Field(description="The owner of the token.", examples=["Ada Lovelace"])]
     role: Role
     account: Annotated[
         Name | None, Field(description="The account that pays for an analyst's questions.", examples=["ada"])
     ] = None
     days: Annotated[
         int | None,
-        Field(ge=1, le=LONGEST_LIFE, description="For how many days it is good; null until it is revoked."),
+        Field(
+            ge=1,
+            le=LONGEST_LIFE,
+            description="The token is valid for this many days; null: until it is revoked.",
+        ),
     ] = None
 
 
 class TokenModel(BaseModel):
-    """What is known of a token: all but its text."""
+    """Everything about a token except its text."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -202,26 +206,26 @@ class TokenModel(BaseModel):
 
 
 class MadeToken(BaseModel):
-    """A new token and its text, which is shown now and never again."""
+    """A new token and its text. The text is shown only now."""
 
     token: TokenModel
     text: Annotated[str, Field(examples=["tab_5f3a09c1d27e_…"])]
 
 
 class TokenList(BaseModel):
-    """A page of the tokens, in the order in which they were made."""
+    """A page of the tokens, in the order of their creation."""
 
     items: list[TokenModel]
     next: Next
 
 
 class UsageModel(BaseModel):
-    """How many requests of one kind were answered in one way on one day."""
+    """The number of requests of one kind and one outcome on one day."""
 
     model_config = ConfigDict(from_attributes=True)
 
     day: Annotated[str, Field(examples=["2026-05-04"])]
-    dataset: Annotated[str, Field(description="Empty where a request was for no dataset that is known.")]
+    dataset: Annotated[str, Field(description="Empty if the request named no known dataset.")]
     kind: Annotated[str, Field(examples=["tables"])]
     status: Annotated[int, Field(description="The first digit of the HTTP status.", examples=[2])]
     caller: Annotated[str, Field(description="The id of a token, or `public`.", examples=["public"])]
@@ -229,46 +233,46 @@ class UsageModel(BaseModel):
 
 
 class UsageList(BaseModel):
-    """A page of the usage, in the order of first appearance. What came in the last seconds may not be in it yet."""
+    """A page of the usage, in the order of first appearance. Requests of the last seconds may still be missing."""
 
     items: list[UsageModel]
     next: Next
 
 
 class LogModel(BaseModel):
-    """One thing that was done to the service, as the log keeps it for ever."""
+    """One action on the service, as the log keeps it for ever."""
 
     model_config = ConfigDict(from_attributes=True)
 
     number: int
-    at: Annotated[str, Field(description="When, in UTC.", examples=["2026-05-04T09:30:00+00:00"])]
+    at: Annotated[str, Field(description="The time, in UTC.", examples=["2026-05-04T09:30:00+00:00"])]
     actor: Annotated[
         str,
         Field(description="The name of a token, `command line`, `service` or `unknown`.", examples=["Carl"]),
     ]
-    token: Annotated[str | None, Field(description="The id of the token that was shown.")]
+    token: Annotated[str | None, Field(description="The id of the token that the caller sent.")]
     action: Annotated[str, Field(examples=["token made"])]
-    object: Annotated[str, Field(description="What it was done to.")]
-    address: Annotated[str | None, Field(description="Where the token was shown from.")]
+    object: Annotated[str, Field(description="The object of the action.")]
+    address: Annotated[str | None, Field(description="The network address that the token came from.")]
     previous: Digest
     digest: Digest
 
 
 class LogList(BaseModel):
-    """A page of the log, in the order in which things were done; each entry is tied to the one before by its digest."""
+    """A page of the log, in order of time. A digest ties each entry to the previous one."""
 
     items: list[LogModel]
     next: Next
 
 
 class KeyModel(BaseModel):
-    """Which secret key the noise is drawn with."""
+    """The secret key of the noise, by its fingerprint."""
 
-    fingerprint: Annotated[str | None, Field(description="Null where no dataset needs a key.")]
+    fingerprint: Annotated[str | None, Field(description="Null if no dataset needs a key.")]
 
 
 class HeldDataset(BaseModel):
-    """A dataset as the custodian sees it: what its answers rest on and who pays for them."""
+    """A dataset as the custodian sees it: the plan behind its answers, and the account that pays for them."""
 
     id: str
     title: str
@@ -277,7 +281,7 @@ class HeldDataset(BaseModel):
     account: str | None
     plan: Annotated[
         str | None,
-        Field(description="The digest of the plan behind all tables; null where each has a plan of its own."),
+        Field(description="The digest of the plan behind all tables; null if each table has its own plan."),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The routes of datasets: which there are, what is public about each, and the plan behind its tables."""
+"""The routes of datasets: their list, the public facts about each, and the plan behind its tables."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ LARGEST_PAGE = 1_000
 
 
 class Paging(BaseModel):
-    """Which part of a list is wanted."""
+    """The requested part of a list."""
 
     model_config = ConfigDict(extra="forbid")
 
-    page: Annotated[int, Field(ge=1, le=1_000_000, description="Which page; the first is 1.")] = 1
-    size: Annotated[int, Field(ge=1, le=LARGEST_PAGE, description="How many to a page.")] = 100
+    page: Annotated[int, Field(ge=1, le=1_000_000, description="The number of the page; the first is 1.")] = 1
+    size: Annotated[int, Field(ge=1, le=LARGEST_PAGE, description="The number of datasets per page.")] = 100
 
 
 def add_datasets(app: FastAPI, answering: Answering) -> None:
@@ -40,12 +40,12 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
 
     @app.get("/api/health", **operation("datasets", "get_health", "Whether the service answers", Health, {}))
     async def get_health() -> Response:
-        """Tell that the service answers."""
+        """Confirm that the service answers."""
         return Response(health, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
     @app.get("/api/datasets", **operation("datasets", "list_datasets", "The datasets", DatasetList, {}))
     async def list_datasets(paging: Annotated[Paging, Query()]) -> Response:
-        """List the datasets, a page at a time."""
+        """List the datasets, one page at a time."""
         datasets = list(answering.service.datasets.values())
         page, size = paging.page, paging.size
         more = page * size < len(datasets)
@@ -63,7 +63,7 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
         **operation("datasets", "get_dataset", "A dataset", DatasetDetails, {**UNKNOWN, **NOT_MODIFIED}),
     )
     async def get_dataset(request: Request, name: DatasetName) -> Response:
-        """Tell all that is public about a dataset: its attributes, which tables may be asked for, what is promised."""
+        """Give all public facts about a dataset: its attributes, the allowed tables, and the promise."""
         refuse_unknown(request.query_params.multi_items(), ())
         dataset = answering.dataset(name)
         return await answering.response(request, DetailsQuestion(dataset, answering.service.signer))
@@ -80,29 +80,29 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
         ),
     )
     async def get_plan(request: Request, name: DatasetName) -> Response:
-        """Give the plan behind a table: what is measured, at what scale, with what noise. Reads no data.
+        """Give the plan behind a table: the measurements, their scale and their noise. Reads no data.
 
-        It is all that is needed to know the law of the errors, and to check what is promised. Of a dataset with fixed
-        answers it is the plan of all its tables together.
+        The plan determines the law of the errors, and with it anyone can check the promise. A dataset with fixed
+        answers has one plan for all its tables together.
         """
         dataset = answering.dataset(name)
         domain, items = dataset.answers.domain, request.query_params.multi_items()
         margin = question_in_query(domain, items, known=("by",)).margin(domain)
         dataset.answers.allowed_tables.refuse(margin)
-        # All tables of a dataset with fixed answers have one plan, which is written once.
+        # All tables of a dataset with fixed answers share one plan, so it is written once.
         wanted = () if dataset.answers.method is ProtectionMethod.fixed else margin
         return await answering.response(request, PlanQuestion(dataset, wanted))
 
 
 @dataclass(frozen=True, eq=False)
 class _FreeQuestion:
-    """A question about a dataset that is not a table: it costs nothing, and its answer is a JSON document."""
+    """A question about a dataset itself, not for a table: it is free, and its answer is a JSON document."""
 
     dataset: ServedDataset
 
     @property
     def payer(self) -> None:
-        """None: nothing is paid."""
+        """None: the answer is free."""
         return
 
     @property
@@ -113,7 +113,7 @@ class _FreeQuestion:
 
 @dataclass(frozen=True, eq=False)
 class DetailsQuestion(_FreeQuestion):
-    """What is public about a dataset; `signer` is who signs its tables."""
+    """The public facts about a dataset; `signer` signs its tables."""
 
     signer: PublicKey | None
 
@@ -129,7 +129,7 @@ class DetailsQuestion(_FreeQuestion):
 
 @dataclass(frozen=True, eq=False)
 class PlanQuestion(_FreeQuestion):
-    """Which plan stands behind the table on a margin of a dataset."""
+    """The plan behind the table on a margin of a dataset."""
 
     margin: Margin
 

@@ -1,4 +1,4 @@
-"""What the OpenAPI description says of every route: its answers, its problems and its parameters."""
+"""The OpenAPI description of every route: its answers, its problems and its parameters."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -58,10 +58,10 @@ BAD_BODY: Responses = {
 NOT_ACCEPTABLE: Responses = {406: _problem("None of the formats in the header Accept is available.")}
 
 BEARER = "token"
-"""What the security scheme is called."""
+"""The name of the security scheme."""
 
 OPTIONAL_TOKEN: dict[str, Any] = {"security": [{}, {BEARER: []}]}
-"""A token is needed only where questions cost."""
+"""A token is needed only if questions cost."""
 
 _FORMS = {
     "by": "An attribute of the table; as often as needed, in the order in which they are to stand. None: the total.",
@@ -82,9 +82,9 @@ def operation(
     other_formats: bool = False,
     priced: bool = False,
 ) -> dict[str, Any]:
-    """Return how a route is described, for FastAPI.
+    """Return the description of a route, for FastAPI.
 
-    The answers are written by hand, as bytes, and the query is read by hand, so both are told here.
+    Our own code writes the answers as bytes and parses the query, so FastAPI has to learn both from here.
     """
     fine: dict[str, Any] = {"description": "The answer."}
     if answer is not None:
@@ -107,7 +107,7 @@ def operation(
 
 
 def _kind(media_type: str) -> dict[str, Any]:
-    """Return what a body is to a client: an object where the media type says JSON (RFC 6839), else bytes."""
+    """Return the schema of a body: an object if the media type is JSON (RFC 6839), otherwise bytes."""
     return {"type": "object"} if media_type.endswith("+json") else {"type": "string", "format": "binary"}
 
 
@@ -127,7 +127,7 @@ def _parameter(name: str) -> dict[str, Any]:
 
 
 def described(document: dict[str, Any], datasets: Sequence[ServedDataset]) -> dict[str, Any]:
-    """Return the description of the service, with what FastAPI does not say: the problem, and examples that work."""
+    """Return the description of the service, with two additions: the problem document, and examples that work."""
     components = document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).setdefault(BEARER, {"type": "http", "scheme": "bearer"})
     components.setdefault("schemas", {})["ProblemModel"] = ProblemModel.model_json_schema(

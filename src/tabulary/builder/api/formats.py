@@ -1,4 +1,4 @@
-"""The formats in which a table is given, and which of them a caller asks for."""
+"""The formats of tables, and the choice of the one that a caller asks for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,28 +11,28 @@ from tabulary.release import writers
 from tabulary.release.exchange import document_bytes
 from tabulary.release.publication import Publication
 
-# A header with more wishes than these is nobody's honest wish.
+# No honest client sends a header with more entries than this.
 _MOST_WISHES = 32
 
 
 class WritableTable(Protocol):
-    """A table that is to be written: as the document that says what was asked, or as a publication."""
+    """A table to be written: as the document that names the question, or as a publication."""
 
     def document(self) -> Mapping[str, object]:
         """Return the table as plain data."""
         ...
 
     def publication(self) -> Publication:
-        """Return the table with the words of its dataset."""
+        """Return the table with the labels of its dataset."""
         ...
 
 
 @dataclass(frozen=True)
 class AnswerFormat:
-    """A format in which the service gives a table: what it is called in a path, in a header and on a page.
+    """A format of tables, with its names in a path, in a header and on a page.
 
-    `writer` writes the file; None for JSON, the document that says by itself what was asked, and of which version of
-    which dataset. `suffix` ends the name of the file that a browser stores; without one the browser shows the table.
+    `writer` writes the file; None for JSON, whose document itself names the question, the dataset and its version.
+    `suffix` is the suffix of the file that a browser stores; without a suffix the browser shows the table.
     """
 
     name: str
@@ -42,7 +42,7 @@ class AnswerFormat:
     writer: writers.Format | None = None
 
     def refuse(self, cells: int) -> None:
-        """Raise if a table of so many cells cannot be written, before anything is counted or spent."""
+        """Raise if a table of this size cannot be written, before anything is counted or spent."""
         if self.writer is not None:
             self.writer.refuse(cells)
 
@@ -58,7 +58,7 @@ FORMATS: Mapping[str, AnswerFormat] = MappingProxyType(
         each.name: each
         for each in (
             AnswerFormat("json", "JSON", "application/json"),
-            # Only what can be written here is offered: a format may need a package that is not installed.
+            # Offer only formats that work here: a format may need a package that is not installed.
             *(
                 AnswerFormat(form.name, form.title, form.media_type, form.suffix, form)
                 for form in writers.FORMATS.values()
@@ -67,7 +67,7 @@ FORMATS: Mapping[str, AnswerFormat] = MappingProxyType(
         )
     }
 )
-"""Every format by its name, which is its suffix in a path; the first is given to a caller who has no wish."""
+"""Every format by its name, which is its suffix in a path. The first is the default."""
 
 
 def format_named(suffix: str) -> AnswerFormat:
@@ -87,9 +87,9 @@ def format_named(suffix: str) -> AnswerFormat:
 
 @lru_cache(maxsize=256)
 def format_accepted(accept: str) -> AnswerFormat:
-    """Return the format that an Accept header likes best (RFC 9110, section 12.5.1), or raise a problem.
+    """Return the format that an Accept header prefers (RFC 9110, section 12.5.1), or raise a problem.
 
-    A type that is named counts more than `text/*`, and that more than `*/*`; ties go to the first of `FORMATS`.
+    A full type takes precedence over `text/*`, and `text/*` over `*/*`; ties go to the first of `FORMATS`.
 
     >>> format_accepted("text/csv;q=0.9, */*;q=0.1").name
     'csv'
@@ -107,7 +107,7 @@ def format_accepted(accept: str) -> AnswerFormat:
 
 
 def _wish(part: str) -> tuple[str, float]:
-    """Return a media range and how much it is liked; what cannot be read is not liked at all."""
+    """Return a media range and its weight; the weight is zero if it cannot be parsed."""
     media, *parameters = (piece.strip() for piece in part.split(";"))
     quality = 1.0
     for parameter in parameters:

@@ -1,4 +1,4 @@
-"""Tests of a table that know its noise: independence of two attributes, and the difference of two cells."""
+"""Tests of a table that account for its noise: independence of two attributes, and the difference of two cells."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tabulary.release import ReleasedTable
 from tabulary.workflows.answering.questions import Question
 
 MOST_CELLS = 400
-"""The most cells of a test of independence: its time grows with their cube, and 400 take a second or two."""
+"""The most cells of a test of independence. Its time grows with their cube; 400 cells take a second or two."""
 
 
 def add_tests(app: FastAPI, answering: Answering) -> None:
@@ -36,10 +36,10 @@ def add_tests(app: FastAPI, answering: Answering) -> None:
         ),
     )
     async def test_table(request: Request, name: DatasetName, body: AskedTest) -> Response:
-        """Test whether two attributes are independent, or how far two cells are apart, given the noise of the table.
+        """Test the independence of two attributes, or the difference of two cells, given the noise of the table.
 
-        The test is made of the linear estimate, whose noise has a known law. Nothing is simulated: the same question
-        has the same answer. Where questions cost, a test costs what its table does, which is free from then on.
+        The test uses the linear estimate, whose noise has a known law. It simulates nothing: the same question has the
+        same answer. If questions cost, a test costs as much as its table, and the table is free from then on.
         """
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
@@ -49,9 +49,9 @@ def add_tests(app: FastAPI, answering: Answering) -> None:
 
 @dataclass(frozen=True, eq=False)
 class HypothesisQuestion:
-    """A test of a table: of the difference of two `cells`, or of independence if there are none.
+    """A test of a table: of the difference of two `cells`, or of independence without cells.
 
-    Made by `of`, which refuses what cannot be tested before anything is counted or paid.
+    Made by `of`, which refuses an impossible test before anything is counted or paid.
     """
 
     dataset: ServedDataset
@@ -61,9 +61,9 @@ class HypothesisQuestion:
 
     @classmethod
     def of(cls, dataset: ServedDataset, body: AskedTest, payer: str | None) -> "HypothesisQuestion":
-        """Return the test that a body asks for; refuse what cannot be tested."""
+        """Return the test that a body requests; refuse an impossible one."""
         question = _tested_table(dataset.answers.domain, body)
-        # In the order of the table, so that one cell is one question however it is written.
+        # In the order of the table, so that two spellings of one cell are the same question.
         cells = tuple({a: cell[a] for a in question.by if a in cell} for cell in body.cells or ())
         return cls(dataset, question, cells, payer)
 
@@ -79,7 +79,7 @@ class HypothesisQuestion:
         return True
 
     def body(self) -> Body:
-        """Return what the test found, written. May count, may debit, may take seconds."""
+        """Return the written result of the test. May count, may debit, may take seconds."""
         dataset, cells = self.dataset, list(self.cells)
         if dataset.largest_plan is None:
             raise InvalidNoise(
@@ -102,7 +102,7 @@ class HypothesisQuestion:
 
 
 def _tested_table(domain: Domain, body: AskedTest) -> Question:
-    """Return the table that is tested, as the linear estimate."""
+    """Return the linear estimate of the tested table."""
     question = Question.of(domain, body.by, body.where, linear=True)
     if body.test == "independence":
         if len(question.by) != 2 or body.cells is not None:

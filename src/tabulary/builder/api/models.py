@@ -1,7 +1,7 @@
-"""The shapes of what the service takes and gives, for its OpenAPI description.
+"""The schemas of requests and answers, for the OpenAPI description of the service.
 
-What is sent is checked against them. What is answered is written as bytes once, by other hands, and the tests hold it
-against these shapes.
+The service checks requests against them. Other modules write the answers as bytes, and the tests compare those with
+these schemas.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,26 +12,26 @@ Names = list[str]
 Estimate = Literal["published", "linear"]
 
 _BY = Field(
-    description="The attributes of the table, in the order in which they are to stand; none gives the total.",
+    description="The attributes of the table, in the order of its axes; none gives the total.",
     examples=[["sex", "age"]],
 )
 _WHERE = Field(
-    description="Only those in these levels: one level for an attribute. The table is a slice of the larger one.",
+    description="Count only people in these levels, one level per attribute. The table is a slice of the larger one.",
     examples=[{"region": "North"}],
 )
 _KEEP = Field(
-    description="The levels that are shown of an attribute of the table; all of them unless it is named here.",
+    description="The levels to show of an attribute of the table. All levels of any other attribute are shown.",
     examples=[{"age": ["0-14", "15-64"]}],
 )
 
 
 class _Asked(BaseModel):
-    # What is not known is refused: a filter with a slip of the pen must not count everybody.
+    # Unknown fields are refused: a misspelled filter must not count everybody.
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class AskedMargin(_Asked):
-    """Which table: by which attributes, of whom, and which of its levels."""
+    """The requested table: its attributes, its filters and its levels."""
 
     by: Annotated[Names, _BY] = []
     where: Annotated[dict[str, str], _WHERE] = {}
@@ -39,21 +39,21 @@ class AskedMargin(_Asked):
 
 
 class AskedTable(AskedMargin):
-    """A table, and which estimate of it."""
+    """The requested table and the kind of estimate."""
 
     estimate: Annotated[
         Estimate,
         Field(
-            description="`published`: what the dataset publishes. `linear`: the unbiased estimate that tests need; it "
-            "may be negative. Both are made of the same measurements."
+            description="`published`: the published table. `linear`: the unbiased estimate that tests need; it "
+            "may be negative. Both come from the same measurements."
         ),
     ] = "published"
 
 
 class AskedTest(_Asked):
-    """A test of a table: are its two attributes independent, or how far are two of its cells apart?"""
+    """A test of a table: of the independence of its two attributes, or of the difference of two of its cells."""
 
-    test: Annotated[Literal["independence", "difference"], Field(description="Which test.")]
+    test: Annotated[Literal["independence", "difference"], Field(description="The kind of test.")]
     by: Annotated[Names, _BY]
     where: Annotated[dict[str, str], _WHERE] = {}
     cells: Annotated[
@@ -67,17 +67,17 @@ class AskedTest(_Asked):
 
 
 class ProblemModel(BaseModel):
-    """What stood in the way (RFC 9457)."""
+    """The reason why a request failed (RFC 9457)."""
 
     type: Annotated[str, Field(description="The kind of problem.", examples=["table-refused"])]
     title: str
     status: int
-    detail: Annotated[str, Field(description="What was asked, what stood in the way, what to do next.")]
-    instance: Annotated[str, Field(description="The path that was asked.")]
+    detail: Annotated[str, Field(description="The request, the reason why it failed, and what to do next.")]
+    instance: Annotated[str, Field(description="The path of the request.")]
 
 
 class Health(BaseModel):
-    """That the service answers."""
+    """Confirms that the service answers."""
 
     status: Literal["ok"]
 
@@ -90,7 +90,8 @@ class VariableModel(BaseModel):
     description: str
     levels: Names
     names: Annotated[
-        dict[str, str], Field(description="What readers call a level, where that is not the level itself.")
+        dict[str, str],
+        Field(description="The label of a level for readers, if it differs from the level itself."),
     ]
 
 
@@ -111,20 +112,20 @@ class DatasetList(BaseModel):
     items: list[DatasetLine]
     page: int
     size: int
-    total: Annotated[int, Field(description="How many datasets there are on all pages.")]
-    next: Annotated[str | None, Field(description="Where the next page is; null on the last one.")]
+    total: Annotated[int, Field(description="The number of datasets on all pages together.")]
+    next: Annotated[str | None, Field(description="The address of the next page; null on the last page.")]
 
 
 class AllowedTablesModel(BaseModel):
-    """Which tables may be asked for: rules that read no data."""
+    """The rules for allowed tables. They read no data."""
 
     order: Annotated[int, Field(description="The most attributes of a table, filters included.")]
-    forbidden: Annotated[list[Names], Field(description="Attributes that no table may have together.")]
+    forbidden: Annotated[list[Names], Field(description="Sets of attributes that no table may combine.")]
     max_cells: Annotated[int, Field(description="The most cells of a table, filters included.")]
 
 
 class PromiseModel(BaseModel):
-    """What is promised, to whom, on what condition, and what is not."""
+    """The promise: to whom, on which conditions, and what is not promised."""
 
     statement: str
     meaning: Names
@@ -142,13 +143,13 @@ class NeighboursModel(BaseModel):
     may_drop: Annotated[
         bool,
         Field(
-            description="Whether a record may be left out because of a value it holds, so that the total has noise."
+            description="Whether a record can be left out because of its values, so that the total has noise."
         ),
     ]
 
 
 class SignerModel(BaseModel):
-    """Who signs the documents of tables, in the header Tabulary-Signature."""
+    """The signer of the tables' documents. The signature is in the header Tabulary-Signature."""
 
     name: str
     public_key: Annotated[str, Field(description="The Ed25519 public key: 32 bytes in base64.")]
@@ -156,7 +157,7 @@ class SignerModel(BaseModel):
 
 
 class DatasetDetails(DatasetLine):
-    """All that is public about a dataset, but for its tables."""
+    """All public facts about a dataset except its tables."""
 
     variables: list[VariableModel]
     structural_zeros: Annotated[
@@ -167,7 +168,7 @@ class DatasetDetails(DatasetLine):
     privacy: Annotated[
         dict[str, str] | None,
         Field(
-            description="What all tables together cost, or one question of an interactive dataset; exact fractions as "
+            description="The cost of all tables or, if interactive, of one question; exact fractions as "
             "text. Null without differential privacy.",
             examples=[{"kind": "zcdp", "rho": "1/8"}],
         ),
@@ -175,15 +176,15 @@ class DatasetDetails(DatasetLine):
     neighbours: NeighboursModel | None
     plan: Annotated[
         str | None,
-        Field(description="The digest of the plan behind all tables; null where each has a plan of its own."),
+        Field(description="The digest of the plan behind all tables; null if each table has its own plan."),
     ]
     signer: Annotated[
-        SignerModel | None, Field(description="Who signs the tables; null where they are not signed.")
+        SignerModel | None, Field(description="The signer of the tables; null if they are not signed.")
     ]
 
 
 class QuestionModel(BaseModel):
-    """The question that is answered."""
+    """The question that this document answers."""
 
     by: Names
     where: dict[str, str]
@@ -191,7 +192,7 @@ class QuestionModel(BaseModel):
 
 
 class TableVariable(BaseModel):
-    """An attribute of a table, with the levels that are shown."""
+    """An attribute of a table, with its shown levels."""
 
     name: str
     label: str
@@ -202,7 +203,7 @@ Numbers = list[float | int | None]
 
 
 class TableModel(BaseModel):
-    """A table. The lists are flat, the last attribute fastest; a number is null where it is withheld or not known."""
+    """A table. The lists are flat, the last attribute fastest; a withheld or unknown number is null."""
 
     schema_: Annotated[
         str, Field(alias="schema", description="The meaning of this document, which never changes.")
@@ -212,45 +213,43 @@ class TableModel(BaseModel):
     method: Literal["fixed", "interactive", "cell-key"]
     question: QuestionModel
     variables: list[TableVariable]
-    impossible: Annotated[list[int], Field(description="The places of the structural zeros.")]
+    impossible: Annotated[list[int], Field(description="The positions of the structural zeros.")]
     count: Numbers
     standard_error: Numbers | None
     lower_95: Numbers | None
     upper_95: Numbers | None
-    errors: Annotated[
-        Literal["plan", "simulated", "unknown"], Field(description="Where the errors are known from.")
-    ]
+    errors: Annotated[Literal["plan", "simulated", "unknown"], Field(description="The source of the errors.")]
     plan: str | None
     reconstructed: Annotated[bool, Field(description="Whether the table was made non-negative.")]
     perturbation: Annotated[
-        dict[str, Any] | None, Field(description="How counts were perturbed where there is no plan.")
+        dict[str, Any] | None, Field(description="The perturbation of the counts, if there is no plan.")
     ]
     promise: str
 
 
 class Accuracy(BaseModel):
-    """How accurate a table will be, and what it would cost. Known from the plan: asking for it counts nobody."""
+    """The expected error and the price of a table. Both come from the plan: this request counts nobody."""
 
     dataset: str
     version: str
     method: Literal["fixed", "interactive", "cell-key"]
     question: QuestionModel
-    table: Annotated[Names, Field(description="All attributes that are counted, filters included.")]
-    cells: Annotated[int, Field(description="How many cells the answer has.")]
+    table: Annotated[Names, Field(description="All attributes of the counted table, filters included.")]
+    cells: Annotated[int, Field(description="The number of cells of the answer.")]
     standard_error: Annotated[
-        float | None, Field(description="The root mean square over the possible cells; null where not known.")
+        float | None, Field(description="The root mean square over the possible cells; null if not known.")
     ]
     half_width_95: Annotated[
         float | None,
-        Field(description="How far a count may be off, in 95 of 100 cases, in the worst cell."),
+        Field(description="The error that the worst cell does not exceed in 95 of 100 cases."),
     ]
     price: Annotated[
-        dict[str, str] | None, Field(description="What asking now would cost; null if it is free.")
+        dict[str, str] | None, Field(description="The price of the table now; null if it is free.")
     ]
 
 
 class HypothesisResult(BaseModel):
-    """What a test says. It knows the noise of the table, and simulates nothing: the same question, the same answer."""
+    """The result of a test. It accounts for the noise and simulates nothing: the same question has the same answer."""
 
     dataset: str
     version: str
@@ -258,9 +257,10 @@ class HypothesisResult(BaseModel):
     question: QuestionModel
     plan: str | None
     p_value: Annotated[
-        float, Field(description="How likely so large a statistic is if the hypothesis is true.")
+        float,
+        Field(description="The probability of a statistic at least this large if the hypothesis is true."),
     ]
-    assumed: Annotated[Names, Field(description="What the p-value rests on.")]
+    assumed: Annotated[Names, Field(description="The basis of the p-value.")]
     statistic: float | None = None
     degrees_of_freedom: int | None = None
     cells: list[dict[str, str]] | None = None
@@ -271,4 +271,4 @@ class HypothesisResult(BaseModel):
 
 
 class PlanModel(RootModel[dict[str, Any]]):
-    """A plan: what is measured, at what scale, with what noise; exact fractions as text."""
+    """A plan: the measurements, their scale and their noise; exact fractions as text."""

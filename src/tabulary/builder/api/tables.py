@@ -1,4 +1,4 @@
-"""The routes of tables: the tables themselves, and how accurate they will be."""
+"""The routes of tables: the tables themselves, and their expected errors."""
 
 from fastapi import Depends, FastAPI
 from starlette.requests import Request
@@ -45,7 +45,7 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         ),
     )
     async def get_table(request: Request, name: DatasetName) -> Response:
-        """Give a table in the format that the header Accept likes best, JSON without a wish.
+        """Give a table in the format that the header Accept prefers; JSON by default.
 
         The numbers are exact and agree with those of every other table of the dataset.
         """
@@ -130,7 +130,7 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         ),
     )
     async def get_accuracy(request: Request, name: DatasetName) -> Response:
-        """Tell the expected error of a table and what it would cost. Counts nobody and costs nothing."""
+        """Give the expected error and the price of a table. Counts nobody and costs nothing."""
         dataset = answering.dataset(name)
         question = question_in_query(dataset.answers.domain, request.query_params.multi_items(), known=MARGIN)
         return await _accuracy(request, answering, dataset, question)
@@ -147,7 +147,7 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         ),
     )
     async def post_accuracy(request: Request, name: DatasetName, body: AskedMargin) -> Response:
-        """Tell the expected error of a table and what it would cost, the same as for GET."""
+        """Give the expected error and the price of a table, the same as for GET."""
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
         return await _accuracy(request, answering, dataset, question_in_json(dataset.answers.domain, body))
@@ -162,7 +162,7 @@ async def table_response(
     *,
     payer: str | None = None,
 ) -> Response:
-    """Return a table as the response to a request; `payer` is who pays, if that is known already."""
+    """Return a table as the response to a request; `payer` is the account that pays, if it is already known."""
     if payer is None:
         payer = await payer_of(request, dataset)
     asked = TableQuestion(dataset, question, form, payer, answering.service.signing_key)
@@ -173,7 +173,7 @@ async def _accuracy(
     request: Request, answering: Answering, dataset: ServedDataset, question: Question
 ) -> Response:
     document = await answering.done(request, accuracy_of, dataset, question)
-    # Not to be kept: the price of a question falls to nothing once somebody paid it.
+    # Do not store it: a question becomes free once somebody has paid for it.
     return Response(
         document_bytes(document), headers={"Cache-Control": "no-store"}, media_type="application/json"
     )
