@@ -1,4 +1,4 @@
-"""From a Measurement to the tables that are published. Post-processing: nothing here can reach a record."""
+"""From a Measurement to the published tables. Post-processing: nothing here can read a record."""
 
 from typing import TYPE_CHECKING
 

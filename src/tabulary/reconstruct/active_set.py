@@ -16,11 +16,11 @@ def fit(
 ) -> Floats:
     """Return a non-negative vector whose certified gap on these columns is at most `goal`·max(1, objective).
 
-    Lawson and Hanson's idea with many columns at a time: solve without bounds for the cells above zero and
-    those that want to rise, then walk towards that solution. Of the points on the way, cut off at zero, the
-    farthest that is no worse than the first point where a cell reaches zero is taken. The objective never
-    rises. Where a whole block makes no progress, cells enter one by one, as in the original, which ends.
-    Stops after a fixed number of steps at the latest; the caller's own gap decides what is good enough.
+    Lawson and Hanson's idea with many columns at a time: solve without bounds for the cells above zero and those that
+    would rise, then walk towards that solution. Points on the way are cut off at zero. The next point is the farthest
+    one that is no worse than the first point where a cell reaches zero. The objective never rises. Where a whole
+    block makes no progress, cells enter one by one, as in the original method, which ends. It stops after a fixed
+    number of steps at the latest; the caller's own gap decides what is good enough.
     """
     found = start.copy()
     gram = matrix.T @ matrix
@@ -32,7 +32,7 @@ def fit(
         objective = float(residual @ residual)
         if gap_of(found, rise, lengths, total_squared) <= goal * max(1.0, objective):
             break
-        # At the last digits of a double the objective only trembles, and the goal may be beyond them.
+        # In the last digits of a double the objective changes only by rounding, and the goal may be below them.
         stalled = stalled + 1 if objective >= before * (1 - 1e-13) else 0
         if stalled > _MAX_STALLED:
             break

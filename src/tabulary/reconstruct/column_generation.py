@@ -4,7 +4,7 @@ The program of a table with a million cells has a million columns but only as ma
 measured, and a vertex uses no more columns than rows. So the simplex method works on a few thousand cells,
 and the fast transform looks through all of them for those that would still help.
 
-What the simplex method is given is the dual program on the cells C at hand,
+The simplex method solves the dual program on the current cells C,
 
     maximise measured·y   subject to   (Aᵀy)_x ≤ 0 for x in C,   Σ scale_i |y_i| ≤ 1,
 
@@ -24,16 +24,16 @@ from tabulary.core.progress import Progress
 from tabulary.linear_solver import simplex_solver
 from tabulary.planning.queries import LinearMap
 
-# Of the largest |measured| / scale: below this a deviation counts as none.
+# A share of the largest |measured| / scale: a deviation below it counts as zero.
 FEASIBLE = 1e-7
 
-# A hundredth of that is what the simplex method is asked for; its least is 1e-10.
+# The simplex method gets a hundredth of that as its tolerance; it allows no less than 1e-10.
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Generated:
-    """What column generation found: a table, the bound that no table can beat, and what it took."""
+    """The result of column generation: a table, the bound that no table can beat, and the work it took."""
 
     table: Floats
     lower_bound: float
@@ -79,7 +79,7 @@ def generate(
         bound = max(bound, certified(restricted.multipliers, targets, prices, possible, covering))
         if reason:
             break
-        # Half, so that the table in its own unit is below the whole, however it is rounded.
+        # Half of it, so that the table in its own unit stays within the whole, after any rounding.
         if deviation <= FEASIBLE / 2 or deviation - bound <= gap * deviation:
             break
         prices[prices <= _TOLERANCE] = -np.inf
@@ -102,7 +102,7 @@ def generate(
 
 
 class _Restricted:
-    """The dual program on the cells at hand, in HiGHS, and the table that its multipliers are.
+    """The dual program on the current cells, in HiGHS; its multipliers are the table.
 
     The variables are the positive and the negative part of each y_i, times scale_i; the first row holds their
     sum below 1, and each later row is a cell.
@@ -123,7 +123,7 @@ class _Restricted:
         model.addRow(-highspy.kHighsInf, 1.0, both, every, np.ones(both))
 
     def add(self, cells: NDArray[np.intp], waiting: NDArray[np.bool_]) -> None:
-        """Let some cells be positive, and strike them from those that wait."""
+        """Let some cells be positive, and remove them from the waiting cells."""
         waiting[cells] = False
         self._cells.append(cells)
         rows = (self._map.columns(cells) / self._scales[:, None]).T
@@ -142,10 +142,10 @@ class _Restricted:
         )
 
     def solve(self, deadline: float) -> str:
-        """Find the optimum on the cells at hand; return why it was not found, or nothing."""
+        """Find the optimum on the current cells; return why it was not found, or nothing."""
         status = self._run(deadline)
         if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
-            # The basis of the round before can be a bad start; none at all is a fresh one.
+            # The basis of the round before can be a bad start; then start without a basis.
             self._model.clearSolver()
             status = self._run(deadline)
         found = np.asarray(self._model.getSolution().col_value)
@@ -165,7 +165,7 @@ class _Restricted:
         return self._model.getModelStatus()
 
     def table(self) -> tuple[Floats, float]:
-        """Return the flat table, in the unit of the targets, and the largest deviation that it really has."""
+        """Return the flat table, in the unit of the targets, and its true largest deviation."""
         weights = np.maximum(-np.asarray(self._model.getSolution().row_dual)[1:], 0.0)
         table = np.zeros(int(np.prod(self._map.shape)))
         table[np.concatenate(self._cells)] = weights
@@ -199,7 +199,7 @@ def certified(
 def covering_of(linear_map: LinearMap, scales: Floats, possible: NDArray[np.bool_]) -> Floats | None:
     """Return multipliers that price every possible cell at 1 or more, or nothing if none are found.
 
-    Where the map knows of none, the least squares solution of Aᵀy = 1 is tried, by conjugate gradients.
+    Where the map has none, it tries the least squares solution of Aᵀy = 1, by conjugate gradients.
     """
     candidate = linear_map.covering(scales)
     if candidate is None:
@@ -234,9 +234,9 @@ def _least_squares_cover(linear_map: LinearMap, possible: NDArray[np.bool_], ste
 def _first_cells(linear_map: LinearMap, measured: Floats, possible: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return three cells for each measured value to begin with, by a rough estimate of the table.
 
-    Two lie at equal steps of the running sum of its positive part: they stand for the whole table, and often
-    hold the optimum by themselves. One more is among the largest. With the largest only, 20 attributes and
-    200,000 people take 19 rounds instead of 2.
+    Two lie at equal steps of the running sum of its positive part: they represent the whole table, and often contain
+    the optimum by themselves. One more is among the largest. With the largest only, 20 attributes and 200,000 people
+    take 19 rounds instead of 2.
     """
     rough = linear_map.adjoint(measured / linear_map.squared_norms()).reshape(-1)
     running = np.cumsum(np.where(possible, np.maximum(rough, 0.0), 0.0))

@@ -39,7 +39,7 @@ class FullTable:
 
     @cached_property
     def linear_map(self) -> LinearMap:
-        """What is measured of the full table."""
+        """The measured linear map of the full table."""
         named = self.plan.measured_margin(self.attributes)
         queries = [part.query for part in self.plan.measured]
         return self.plan.query.linear_map(queries, named, self.plan.measured_domain)
@@ -52,7 +52,7 @@ class FullTable:
     def spread(self, of: Callable[[IntegerNoise], float]) -> Floats:
         """Return a property of the noise for every measured number."""
         sizes = [int(np.prod(self.plan.shape_of(part))) for part in self.plan.measured]
-        # Noise that is hardly ever drawn has a variance too small for a double; the solvers need a scale.
+        # Noise that is almost always zero has a variance too small for a double; the solvers need a scale.
         each = [max(of(part.noise), _SMALLEST_SPREAD) for part in self.plan.measured]
         return np.repeat(each, sizes)
 

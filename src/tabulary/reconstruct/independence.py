@@ -1,4 +1,4 @@
-"""The table in which nothing depends on anything, except where structural zeros force it to."""
+"""The table in which all attributes are independent, except where structural zeros tie them together."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,21 +8,21 @@ from tabulary.core.domain import Domain, Margin
 from tabulary.reconstruct.proportional import Projections, fit
 
 _SWEEPS = 1_000
-# Sweeps are fewer on a table with so many cells that they would visit more than this.
+# A large table gets fewer sweeps, if they would visit more cells than this.
 _MOST_VISITED = 200_000_000
-# How much of an even spread is mixed in where zeros and empty levels together leave no table at all.
+# The share of an even spread that is mixed in where zeros and empty levels together leave no table.
 _EVEN = 1e-3
 
 
 class Independence:
     """Attributes that are independent of each other, given their own tables.
 
-    Attributes that structural zeros tie together cannot be: they get one table, all of whose interactions are
-    those that the zeros force (quasi-independence). Every margin is a product of these, so all margins agree,
-    none is negative, and impossible cells are zero. The attributes' own tables may contradict the zeros, as noisy
-    tables of counties and of their states do; then what proportional fitting ends with takes their place, in
-    `ones`. The attribute with the fewest levels is fitted last and keeps its own table: a sum of many levels has
-    the noise of all of them.
+    Attributes that structural zeros tie together cannot be independent: they share one table, which has only the
+    interactions that the zeros force (quasi-independence). Every margin is a product of these tables, so all margins
+    agree, none is negative, and impossible cells are zero. The attributes' own tables may contradict the zeros, as
+    noisy tables of counties and of their states do; then the result of proportional fitting replaces them, in `ones`.
+    The attribute with the fewest levels is fitted last and keeps its own table: a sum of many levels has the noise of
+    all of them.
     """
 
     def __init__(self, domain: Domain, ones: dict[str, Floats], total: float) -> None:
@@ -80,7 +80,7 @@ def _quasi_independent(possible: NDArray[np.bool_], ones: list[Floats], total: f
         reached = float(table.sum())
         if reached > (1 - _EVEN) * total:
             return np.asarray(table * (total / reached))
-    # The levels that are left contradict the zeros altogether.
+    # The remaining levels contradict the zeros completely.
     return np.asarray(even)
 
 

@@ -16,12 +16,12 @@ from tabulary.reconstruct.active_set import fit, gap_of
 _FIRST_BURST = 30
 _LATER_BURST = 5
 _FITS_BEFORE_DOUBT = 3
-# Steps with rows of one length: so many, or fewer where a step costs much.
+# The number of steps with rows of one length; fewer where a step costs much.
 _EVEN_BURST = 300
 _EVEN_WORK = 1 << 24
 _POWER_STEPS = 6
 _MAX_ROUNDS = 60
-# How many cells of either wish an exact fit looks at: so many times the measured values, and at least so many.
+# The number of cells that an exact fit takes by either wish: a multiple of the measured values, and a minimum.
 _TIMES, _FEWEST = 2, 500
 
 
@@ -60,24 +60,24 @@ def solve_least_squares(
 
     **The certificate.** Divide measured values and rows of A by the standard errors. With the residual
     r = y - A w, any u with Aᵀu ≤ 0 gives a lower bound: for w ≥ 0, \|y - A w\|² ≥ 2u·(y - A w) - \|u\|² ≥
-    2u·y - \|u\|². Let z = A 1, what would be measured of a table of ones. If the map measures the total or a
-    margin, then Aᵀz > 0, so that u = r - m z with m = max(0, max Aᵀr / Aᵀz) is such a u. Its distance from the
-    objective is the gap
+    2u·y - \|u\|². Let z = A 1, the measured values of a table of ones. If the map measures the total or a margin,
+    then Aᵀz > 0, so that u = r - m z with m = max(0, max Aᵀr / Aᵀz) is such a u. Its distance from the objective is
+    the gap
 
         \|r\|² - 2u·y + \|u\|² = 2(m w·Aᵀz - w·Aᵀr) + m²\|z\|².
 
     It needs no bound on the total, and is zero at the minimum. At the minimum w* the gradient points into the
-    cone, hence \|A(w - w*)\|² ≤ \|r\|² - \|r*\|² ≤ gap. The sum is evaluated in doubles, which cannot resolve
-    gaps below about 1e-14·\|y\|²; that much is added to the gap that is reported.
+    cone, hence \|A(w - w*)\|² ≤ \|r\|² - \|r*\|² ≤ gap. The sum is evaluated in doubles, which cannot resolve gaps
+    below about 1e-14·\|y\|²; the reported gap includes that much more.
 
     **The method.** Accelerated gradient steps with restarts, which are enough where the measured values belong
-    to a table without zeros. Where they do not, the best table has hardly more positive cells than there are
-    measured values: those that the gradient points to are solved for exactly (`active_set.fit`), until no cell
-    outside them wants to rise. A round costs a dozen applications of the map and dense algebra on a few
-    times as many columns as there are measured values.
+    to a table without zeros. Where they do not, the best table has hardly more positive cells than there are measured
+    values: the cells that the gradient points to are solved exactly (`active_set.fit`), until no other cell would
+    rise. A round costs a dozen applications of the map and dense algebra on a few times as many columns as there are
+    measured values.
 
-    Ends when the gap is at most `tolerance`·max(1, objective), or after a few exact fits four times what doubles
-    can tell if that is more; raises NotCertified if it cannot.
+    It ends when the gap is at most `tolerance`·max(1, objective). After a few exact fits, a gap of four times the
+    resolution of doubles is enough, if that is more. Otherwise it raises NotCertified.
 
     >>> from tabulary.planning.queries import MarginMap
     >>> sides = MarginMap((2, 2), ((0,), (1,)))
@@ -105,8 +105,8 @@ def solve_least_squares(
         )
         if progress is not None:
             progress("least squares", round_ + 1, 0)
-        # No proof is finer than what doubles can tell. The table still is, after a few exact fits, and the gap
-        # that is reported says what is proved.
+        # No proof is finer than the resolution of doubles. After a few exact fits the table itself may be finer; the
+        # reported gap states what is proved.
         provable = 4 * floor if round_ >= _FITS_BEFORE_DOUBT else 0.0
         if gap <= max(tolerance * max(1.0, objective), provable):
             full = np.zeros(int(np.prod(linear_map.shape)))
@@ -191,9 +191,9 @@ class _Problem:
         return self.linear_map.columns(self.cells[chosen]) * self.weights[:, None]
 
     def curvature(self) -> float:
-        """Return about the largest eigenvalue of AᵀA. Too small an estimate is mended as the steps go."""
+        """Return an estimate of the largest eigenvalue of AᵀA. The steps correct an estimate that is too small."""
         if not hasattr(self, "_curvature"):
-            # The second start is never lost on the way: no cell escapes a table of ones.
+            # The second start never vanishes: a table of ones reaches every cell.
             for vector in (self.values + self.z, self.z):
                 for _ in range(_POWER_STEPS):
                     vector = self.forward(self.adjoint(vector / max(1e-300, float(np.linalg.norm(vector)))))
@@ -208,10 +208,10 @@ class _Problem:
 
 
 def _evened(problem: _Problem, measured: Floats) -> _Problem | None:
-    """Return the same problem with rows of one length, or None if rows have that already or are not orthogonal.
+    """Return the same problem with rows of one length, or None if they already have it or are not orthogonal.
 
-    Contrasts of many levels have rows of very different lengths, which gradient steps do not like. Where some
-    table fits exactly, it does so in any weights; elsewhere this is a place to start from.
+    Contrasts of many levels have rows of very different lengths, which slow down gradient steps. If a table fits
+    exactly, it fits with any weights; otherwise this gives a starting point.
     """
     if not problem.linear_map.orthogonal:
         return None
@@ -229,11 +229,11 @@ def _burst(
 ) -> tuple[Floats, float, float, tuple[Floats, Floats]]:
     """Return the best table met in a few accelerated steps, its gap and objective, and two wishes.
 
-    A wish is a number a cell that is large where the cell should be looked at: the last table, which steps have
-    spread over cells that do not resemble each other, and how fast the objective falls as the cell rises.
+    A wish is one number per cell, large where the next fit should include the cell. The first wish is the last table,
+    which the steps have spread over dissimilar cells. The second is how fast the objective falls as the cell rises.
 
-    The gap of `start` is looked at before the first step, so that an exact solution costs no steps. What is
-    returned first has the smallest objective of all tables met, so that rounds never lose ground.
+    The gap of `start` is checked before the first step, so that an exact solution costs no steps. The returned table
+    has the smallest objective of all tables met, so that no round makes the result worse.
     """
     now, fitted = start, problem.forward(start)
     ahead, fitted_ahead, momentum = now, fitted, 1.0

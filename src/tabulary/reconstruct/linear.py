@@ -1,4 +1,4 @@
-"""The linear estimate: each table is a fixed combination of what was measured. Unbiased, and nothing more."""
+"""The linear estimate: each table is a fixed combination of the measured values. Unbiased; a cell may be negative."""
 
 import sys
 
@@ -10,12 +10,12 @@ from tabulary.planning.queries.query import Kept, Values
 
 
 class TablesOnDemand:
-    """The linear estimates of the tables of a plan, from the noisy values of no more parts than each needs.
+    """The linear estimates of the tables of a plan, each from the noisy values of the parts that it needs.
 
-    The same bits as from the whole measurement, whatever was asked before. `values` returns the noisy values of the
-    part at a position of the plan. Post-processing: reads no data, spends no budget. Unbiased; a cell may come out
-    negative. Its errors are `plan.error_of`. What tables share is kept in a section of `cache`; what was dropped is
-    estimated again. Safe to use from several threads.
+    The result has the same bits as from the whole measurement, whatever tables were requested before. `values`
+    returns the noisy values of the part at a position of the plan. Post-processing: reads no data, spends no budget.
+    Unbiased; a cell may come out negative. Its errors are `plan.error_of`. Parts that tables share are kept in a
+    section of `cache`; dropped parts are estimated again. Safe to use from several threads.
     """
 
     def __init__(self, plan: Plan, values: Values, *, cache: Cache | None = None) -> None:
@@ -29,16 +29,16 @@ class TablesOnDemand:
         return self.plan.estimator.table(margin, self._values, self._kept)
 
     def close(self) -> None:
-        """Forget what is kept."""
+        """Forget the kept parts."""
         self._kept.clear()
 
 
 def linear_estimates(measurement: Measurement) -> dict[Margin, CellCounts]:
-    """Return every wanted table as the linear function of the measurement that the plan foresees.
+    """Return every wanted table as the plan's linear function of the measurement.
 
-    What that function is, the type of the queries says (`planning.queries`). Post-processing: reads no data, spends no
+    The type of the queries defines that function (`planning.queries`). Post-processing: reads no data, spends no
     budget. Unbiased; a cell may come out negative.
     """
-    # All that tables share is kept: it is needed again at once.
+    # All shared parts are kept: the next table needs them.
     tables = TablesOnDemand(measurement.plan, measurement.values.__getitem__, cache=Cache(sys.maxsize))
     return {margin: tables.table(margin) for margin in measurement.plan.workload}

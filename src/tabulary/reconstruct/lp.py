@@ -1,7 +1,7 @@
 """The linear program of the papers: the non-negative table whose worst deviation is smallest, with a proof.
 
-Yang, Fienberg & Rinaldo, Table 1; Dwork, McSherry & Talwar, section 4.5. Post-processing: it reads what was
-measured, never a record, and spends no budget.
+Yang, Fienberg & Rinaldo, Table 1; Dwork, McSherry & Talwar, section 4.5. Post-processing: it reads the measurement,
+never a record, and spends no budget.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ SECONDS = 900.0
 
 @dataclass(frozen=True, eq=False)
 class ProgramSolution:
-    """A non-negative table, how far it is from what was measured, and the proof that none is much closer."""
+    """A non-negative table, its distance from the measured values, and the proof that no table is much closer."""
 
     table: Floats
     """Float, read-only, in the shape of the full table. Not whole numbers."""
@@ -84,16 +84,15 @@ def solve_program(
 ) -> ProgramSolution:
     """Return a vertex of: minimise b subject to |measured - A w| ≤ b · scales and w ≥ 0.
 
-    A is `linear_map`; w is 0 where `impossible`; the scales are 1 unless given, the noise scales of what was
-    measured being the natural choice. The result comes with a lower bound from the dual program and is within
-    `gap` of it, relative to b; if that cannot be shown within `rounds` and `seconds` there is an error and no
-    table.
-    Post-processing: reads no data, spends no budget. Biased: cells cannot be negative, and on a sparse table
-    the noise piles up in a few cells.
+    A is `linear_map`; w is 0 where `impossible`; the scales are 1 unless given, and the noise scales of the measured
+    values are the natural choice. The result has a lower bound from the dual program and is within `gap` of it,
+    relative to b. If this cannot be proved within `rounds` and `seconds`, it raises an error and returns no table.
+    Post-processing: reads no data, spends no budget. Biased: cells cannot be negative, and on a sparse table the
+    noise piles up in a few cells.
 
-    "simplex" puts every cell in the program (at most 2²² values times cells); "column-generation" only those
-    that turn out to be needed, and gives the same optimum. "auto" takes the first for tables with no more
-    than four cells for each measured value.
+    "simplex" puts every cell in the program (at most 2²² values times cells). "column-generation" uses only the cells
+    that it needs and gives the same optimum. "auto" takes "simplex" for tables with at most four cells for each
+    measured value.
 
     >>> from tabulary.planning.queries import ContrastMap
     >>> found = solve_program(ContrastMap((2, 2), ((), (0,), (1,))), [10, 4, -14])
@@ -109,7 +108,7 @@ def solve_program(
         )
     chosen = _chosen(solver, linear_map, possible)
     if not values.any() or not possible.any():
-        # Nothing to come near to, or nothing to do it with: the empty table is the only candidate.
+        # No measured values or no possible cells: the empty table is the only candidate.
         empty = np.zeros(linear_map.shape)
         worst = _deviation(linear_map, empty, values, weights)
         return ProgramSolution(empty, worst, worst, worst == 0, linear_map.size, chosen, 0, 0)

@@ -1,4 +1,4 @@
-r"""Least squares onto margins: the nearest table with given margins, cells moved as far as each is uncertain.
+r"""Least squares onto margins: the nearest table with given margins; uncertain cells move farther.
 
 With values m and variances v, the table x ≥ l with the target margins and the least Σ (x - m)²/v has
 
@@ -6,8 +6,8 @@ With values m and variances v, the table x ≥ l with the target margins and the
 
 one multiplier λ for each cell of each margin that the cell adds to. They are found one margin after another: given
 the others, each λ solves a one-dimensional equation that rises piecewise linearly, by Newton's method. Proportional
-fitting moves cells by how large they are instead; where noise is the same in all cells, that would take what rounding
-many empty cells up to zero has added out of the few large ones.
+fitting would move cells in proportion to their size. Raising many negative cells to zero adds to the total; with
+equal noise in all cells, proportional fitting would take that out of the few large ones.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from tabulary.core.arrays import Floats
 
 Indices = NDArray[np.int32]
 
-# Newton steps for one margin at a time. The first may go too far, where cells leave their bounds; from there on they
-# come back from one side. The slope is taken for at least this share of what it would be with all cells free.
+# Newton steps for one margin at a time. The first step may go too far, where cells leave their bounds; later steps
+# return from one side. The slope is at least this share of the slope with all cells free.
 _STEPS = 8
 _LEAST_SLOPE = 0.01
 
@@ -37,10 +37,10 @@ def nearest(
     sweeps: int,
     tolerance: float,
 ) -> Floats:
-    """Return the nearest table, at least `least`, with the target margins, or as near to them as the sweeps get.
+    """Return the nearest table, at least `least`, with the target margins, or as near as the sweeps get.
 
-    `places` has a row for each target: where each cell, counted through in order, adds to. A cell of variance
-    zero stays where it is.
+    `places` has one row per target: for each cell in order, the number of the target's cell that it adds to. A cell
+    of variance zero does not move.
 
     >>> from tabulary.reconstruct.proportional import Projections
     >>> table = np.array([[100.0, 3.0], [-3.0, 50.0]])

@@ -14,18 +14,18 @@ from tabulary.core.domain import Domain, Margin
 Indices = NDArray[np.int32]
 Number = TypeVar("Number", np.int64, np.float64)
 
-# A sum below this is nothing: scaling it up would leave the range of numbers.
+# A sum below this counts as zero: scaling it up would overflow.
 _NOTHING = 1e-100
 
 
 class Projections:
-    """For each cell of a table, which cell of one of its margins it adds to; kept for tables of equal shape."""
+    """For each cell of a table, the cell of a margin that it adds to; kept for tables of equal shape."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], Indices] = {}
 
     def onto(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
-        """Return the places of all cells in the table on `axes`, both counted through in order."""
+        """Return, for all cells in order, the number of the cell in the table on `axes`."""
         found = self._known.get((shape, axes))
         if found is None:
             sides = [k if axis in axes else 1 for axis, k in enumerate(shape)]
@@ -35,7 +35,7 @@ class Projections:
         return found
 
     def without_one(self, shape: tuple[int, ...]) -> Indices:
-        """Return the places in each of the tables that lack one axis, a row each, the last axis first."""
+        """Return the places in each of the tables that lack one axis, one row per table, the last axis first."""
         axes = range(len(shape))
         return np.stack([self.onto(shape, kept) for kept in combinations(axes, len(shape) - 1)])
 
@@ -45,8 +45,8 @@ def fit(
 ) -> Floats:
     """Return the table scaled, margin after margin, until it has the target margins, or the sweeps are done.
 
-    What comes out has the interactions of what went in, and is zero where that was. `places` has a row for each
-    target: where each cell of the table, counted through in order, adds to. If the targets contradict each other, the
+    The result keeps the interactions and the zeros of the given table. `places` has one row per target: for each cell
+    of the table in order, the number of the target's cell that it adds to. If the targets contradict each other, the
     last one of the last sweep decides; `Agreement` makes tables agree afterwards.
 
     >>> fit(
@@ -70,11 +70,11 @@ def fit(
 class Agreement:
     """Scaling that makes several tables agree on every margin that two of them share.
 
-    In turn for every shared margin, each table that has it is scaled to the geometric mean of what they say. A table
-    keeps its zeros and its interactions, and stays non-negative. Each step is the nearest agreement on that margin
-    in Kullback-Leibler divergence, so the tables converge to the nearest that agree on all of them, as long as some
-    consistent tables have the same cells positive (Bregman 1967); how fast depends on how nearly the tables fall
-    apart into blocks. The geometric means take a little off the total; at the end it is put back.
+    For every shared margin in turn, each table that has it is scaled to the geometric mean of all tables' values. A
+    table keeps its zeros and its interactions, and stays non-negative. Each step is the nearest agreement on that
+    margin in Kullback-Leibler divergence, so the tables converge to the nearest that agree on all of them, as long as
+    some consistent tables have the same cells positive (Bregman 1967); how fast depends on how nearly the tables fall
+    apart into blocks. The geometric means lower the total a little; at the end it is restored.
     """
 
     def __init__(self, domain: Domain, margins: Sequence[Margin], projections: Projections) -> None:
@@ -119,11 +119,11 @@ class Agreement:
     def reached(
         self, tables: Mapping[Margin, Floats], *, total: float, sweeps: int, tolerance: float
     ) -> tuple[dict[Margin, Floats], float]:
-        """Return the tables with this total, scaled until they agree, and the largest difference that was left.
+        """Return the tables with this total, scaled until they agree, and the largest remaining difference.
 
-        That is how far a cell of a shared margin was from the mean of its tables in the last sweep, before it was
-        scaled once more; infinite if most of the total was lost on the way, because the tables have nothing in
-        common.
+        That is the largest distance of a cell of a shared margin from the mean of its tables in the last sweep,
+        before the last scaling. It is infinite if most of the total was lost, because the tables have no positive
+        cells in common.
         """
         flat = np.concatenate([tables[m].reshape(-1) for m in self.margins]) if self.margins else np.zeros(0)
         smallest = min((float(tables[m].sum()) for m in self.margins), default=0.0)
@@ -162,10 +162,10 @@ def held_table(tables: Mapping[Margin, NDArray[Number]], margin: Margin) -> NDAr
 
 
 def shared_margins(margins: Sequence[Margin]) -> set[Margin]:
-    """Return every margin that is all that two or more of these have in common; the total where that is nothing.
+    """Return every margin that is the whole intersection of two or more of these; the total if it is empty.
 
-    Tables that agree on these agree on whatever two of them share: of all subsets that the same tables hold, the
-    largest is here.
+    Tables that agree on these agree on every margin that two of them share: of all subsets that the same tables hold,
+    the list has the largest.
 
     >>> sorted(shared_margins([("a", "b"), ("b", "c"), ("d",)]))
     [(), ('b',)]

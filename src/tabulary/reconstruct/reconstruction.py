@@ -1,4 +1,4 @@
-"""The reconstruction that a plan names, applied to what it measured."""
+"""The reconstruction that a plan names, applied to its measurement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ FAILURE = 0.05
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """The tables, the law of their errors where it is not the plan's own, and facts about how they came to be."""
+    """The tables, the law of their errors where it is not the plan's own, and facts about the reconstruction."""
 
     tables: Mapping[Margin, CellCounts]
     errors: Mapping[Margin, ErrorLaw] = field(default_factory=dict)
@@ -39,10 +39,9 @@ def reconstruct(
     """Return the tables of the plan, by the reconstruction that it names.
 
     "none": the linear estimates. "shift": the same, raised by a constant that makes the full table
-    non-negative with probability 95 %. "least-squares" and "lp": one non-negative full table that every wanted
-    table is a margin of, with errors by simulation. "shrink": non-negative tables that agree, each with as much
-    of its interaction as can be distinguished from noise, with errors by simulation. Post-processing: reads no data,
-    spends no budget.
+    non-negative with probability 95 %. "least-squares" and "lp": margins of one non-negative full table, with errors
+    by simulation. "shrink": non-negative tables that agree, each with as much of its interaction as can be
+    distinguished from noise, with errors by simulation. Post-processing: reads no data, spends no budget.
     """
     plan = measurement.plan
     if plan.reconstruct == "none":
@@ -97,7 +96,7 @@ def _shrunk(measurement: Measurement, entropy: Entropy, seconds: float) -> Recon
     estimator = plan.estimator
     assert isinstance(estimator, ResidualsEstimator)
     shrunken = shrinkage.tables(estimator.residuals(measurement.values.__getitem__))
-    # The answer has been found; half of the time that other simulations get is enough for its errors.
+    # The tables are ready; half of the usual simulation time is enough for their errors.
     errors, repetitions = simulated_shrink_errors(plan, shrinkage, shrunken, entropy, seconds=seconds / 2)
     facts: dict[str, str | int | float | bool] = {
         "bias_share": shrunken.bias_share,

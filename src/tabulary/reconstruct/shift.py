@@ -1,13 +1,13 @@
-"""The shift: a constant that makes a table without linear programs non-negative, with a known probability.
+"""The shift: a constant that makes a table non-negative with a known probability, without linear programs.
 
-Dwork, McSherry & Talwar (2007), Theorem 6. Measured are contrasts c of a table x on N cells, with noise e. The
-table that they imply has the cell
+Dwork, McSherry & Talwar (2007), Theorem 6. The measured values are contrasts c of a table x on N cells, with noise e.
+The implied table has the cell
 
     x(cell) + Σ_i e_i · row_i(cell) / |row_i|²  ≥  x(cell) - (1/N) Σ_i w_i |e_i|,   w_i = N · max|row_i| / |row_i|².
 
 The total is the contrast whose row is all ones, so adding s to it raises every cell by s/N, and the table is
 non-negative as soon as s ≥ Σ w_i |e_i|. On binary attributes every weight is one and the sum is the L1 norm of the
-noise. The norm itself would tell what the noise was; a quantile of its law tells nothing.
+noise. The norm itself would reveal the noise; a quantile of its law reveals nothing.
 """
 
 import math
@@ -19,9 +19,9 @@ from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import IntegerNoise
 from tabulary.noise.sums import smallest
 
-# A failure probability below this drowns in the rounding of the sums.
+# A failure probability below this is lost in the rounding of the sums.
 _SMALLEST_FAILURE = 1e-9
-# What is left beyond the grid, and what rounding may add up to; both are counted as failures.
+# The probability beyond the grid and the largest total of rounding; both count as failures.
 _NEGLIGIBLE = 1e-12
 _GRID = 1 << 18
 
@@ -29,9 +29,9 @@ _GRID = 1 << 18
 def integer_shift(noise: IntegerNoise, coefficients: int, *, failure: float) -> int:
     r"""Return the smallest integer t with P(\|e₁\| + … + \|e_d\| ≤ t) ≥ 1 - `failure` for integer noise.
 
-    For discrete Laplace noise the tail has a closed form (`DiscreteLaplace.absolute_sum_tail`): exact, whatever the
-    scale. The continuous quantile is not a bound: at scale 1 and d = 1 a zero is drawn with probability 0.46, so one
-    in two needs t = 1, not 0.69.
+    For discrete Laplace noise the tail has a closed form (`DiscreteLaplace.absolute_sum_tail`): exact at every scale.
+    The continuous quantile is not a bound: at scale 1 and d = 1 a zero is drawn with probability 0.46, so one in two
+    needs t = 1, not 0.69.
 
     For other noise see `weighted_shift`: exact up to a reach of 2**18, rounded upwards beyond it.
     Post-processing: reads no data, spends no budget.
@@ -69,7 +69,7 @@ def weighted_shift(noise: IntegerNoise, weights: Floats, *, failure: float) -> f
     sizes, counts = np.unique(given, return_counts=True)
     reach = _reach(noise, sizes, counts)
     step = float(sizes[0]) if sizes.size == 1 and reach < sizes[0] * (_GRID - 1) else reach / (_GRID - 2)
-    # Twice the grid: what a circle of this length wraps around is beyond the reach.
+    # Twice the grid: on a circle of this length, only values beyond the reach wrap around.
     edges = np.arange(_GRID, dtype=np.float64) * step
     spectrum = np.ones(_GRID + 1, dtype=np.complex128)
     for size, count in zip(sizes, counts, strict=True):
@@ -105,8 +105,9 @@ def contrast_weights(shape: tuple[int, ...], sets: tuple[tuple[int, ...], ...]) 
 def shifted(values: Floats, sets: tuple[tuple[int, ...], ...], shift: float) -> Floats:
     """Return measured contrasts with the shift added to the total, which must be the first of them.
 
-    Every margin of the implied table rises by the same number in each cell (`bias_of_shift`), and is non-negative
-    with the probability that the shift was made for. Contrasts other than the total keep their values.
+    Every cell of a margin of the implied table rises by the same number (`bias_of_shift`), and the margin is
+    non-negative with the probability that the shift was computed for. Contrasts other than the total keep their
+    values.
 
     >>> shifted(np.array([10.0, -4.0]), ((), (0,)), 3.0).tolist()
     [13.0, -4.0]

@@ -1,4 +1,4 @@
-r"""Shrinkage: tables that take from a noisy interaction only as much as it can be distinguished from noise.
+r"""Shrinkage: tables that use a noisy interaction only as far as it can be distinguished from noise.
 
 The unbiased table on A adds to the tables of its subsets an interaction that is measured with noise of known
 variance. Where the interaction is weaker than its noise, publishing it is worse than leaving it out. So from the
@@ -35,12 +35,12 @@ from tabulary.reconstruct.projection import nearest
 from tabulary.reconstruct.proportional import Agreement, Number, Projections, fit, held_table
 from tabulary.reconstruct.shrinkage_posterior import judged
 
-# A cell keeps at least this share of its base, or of its posterior spread if that is less, so that fitting can
-# reach the margins; without noise nothing is open, and the measured table is kept as it is.
+# A cell keeps at least this share of its base, or of its posterior spread if that is less, so that fitting can reach
+# the margins. Without noise the spread is zero, and the measured table is kept unchanged.
 _LEAST = 0.01
 _LEAST_OPEN = 0.1
-# How many attributes are tried as the one through which two others may depend, and how much of such a base is
-# independence all the same: it must not rule out what a third attribute happens not to show.
+# How many third attributes are tried to explain the dependence of a pair, and the share of independence in such a
+# base: the base must not rule out combinations that the third attribute happens not to show.
 _THROUGH = 3
 _INDEPENDENT = 0.05
 # Sweeps towards the tables of the subsets, by least squares and by proportions, and how near is near enough.
@@ -49,19 +49,19 @@ _SWEEPS = 30
 _BASE_SWEEPS = 300
 _CLOSE = 1e-9
 _NOISE_CLOSE = 0.01
-# Tables agree when no shared cell differs by more than this, relative to the total: far above what adding up ten
-# million cells rounds off, far below a person. A hundred times as much is let pass where it would take too long.
+# Tables agree when no shared cell differs by more than this, relative to the total: far above the rounding of a sum
+# of ten million cells, far below a person. Where that would take too long, a hundred times as much is accepted.
 AGREEMENT = 1e-10
-# A total below this is nobody, and what arithmetic left of a zero.
+# A total below this is a zero with rounding errors: it counts nobody.
 _NOBODY = 1e-6
 ENOUGH = 100.0
-# A simulation need not agree further than this, nor for longer: what is left is far below the noise.
+# A simulation needs no better agreement and no more sweeps than this: the rest is far below the noise.
 _ROUGH_AGREEMENT = 1e-7
 _ROUGH_SWEEPS = 50
-# The sweeps towards agreement, fewer where so many cells are shared that they would visit more than this.
+# The sweeps towards agreement; fewer if they would visit more shared cells than this.
 MOST_SWEEPS = 2_000
 _MOST_VISITED = 2_000_000_000
-# How much of the independent tables is mixed in, one after another, until the tables agree.
+# The shares of the independent tables that are mixed in, one after another, until the tables agree.
 MIXED = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 
 
@@ -71,8 +71,8 @@ class Shrunken:
 
     `tables` are on the maximal margins and agree with each other. `spreads` are the posterior standard deviations of
     the interaction in each cell, for every set of two and more attributes. `bias_share` is the part of the expected
-    squared error of the interactions that is bias, `difference` the largest that was left between two tables, and
-    `blended` how much of independence it took to make them agree: hardly ever any.
+    squared error of the interactions that is bias. `difference` is the largest remaining difference between two
+    tables. `blended` is the share of independence that made them agree, nearly always zero.
     """
 
     tables: Mapping[Margin, Floats]
@@ -87,11 +87,11 @@ class Shrunken:
 
 
 class Shrinkage:
-    """Shrinkage for one set of wanted tables and one set of noise variances; use it on any estimates of residuals."""
+    """Shrinkage for one set of wanted tables and one set of noise variances, for any estimates of residuals."""
 
     def __init__(self, domain: Domain, margins: Sequence[Margin], variances: Mapping[Margin, float]) -> None:
         self.domain = domain
-        # In an order of their own: that of a set would differ between two runs.
+        # Sorted, because the order of a set would differ between two runs.
         wanted = {s: None for m in margins for n in range(len(m) + 1) for s in combinations(m, n)}
         self.sets = sorted(wanted, key=lambda s: (len(s), [domain.position(a) for a in s]))
         held = {s for m in self.sets if m for s in combinations(m, len(m) - 1)}
@@ -112,7 +112,7 @@ class Shrinkage:
         """Return the shrunk tables for these estimates of the residuals of every set.
 
         They agree to `AGREEMENT`, relative to the total, or to a hundred times that where more would take too long;
-        roughly, they agree as well as a simulation needs.
+        with `rough`, only as well as a simulation needs.
         """
         total = float(residuals[()])
         total = total if total > _NOBODY else 0.0
@@ -130,9 +130,9 @@ class Shrinkage:
         return Shrunken(tables, state.spreads, state.bias_share, difference, blended)
 
     def drawn(self, shrunken: Shrunken, normal: Callable[[tuple[int, ...]], Floats]) -> dict[Margin, Floats]:
-        """Return tables that might be the truth: the shrunk ones, with interactions drawn as far as they are open.
+        """Return tables that might be the truth: the shrunk ones, with interactions drawn by their posterior spread.
 
-        They are non-negative and agree, roughly, as the truth does.
+        They are non-negative and agree approximately, as the truth does exactly.
         """
         total = float(self.held(shrunken.tables, ()))
         ones = {a: self.held(shrunken.tables, (a,)) for a in self._attributes}
@@ -154,7 +154,7 @@ class Shrinkage:
     def led(
         self, s: Margin, table: Floats, spread: Floats, least: Floats, found: Mapping[Margin, Floats]
     ) -> Floats:
-        """Return the table on `s` with the tables of its subsets as margins, cells moved as far as they are open."""
+        """Return the table on `s` with the tables of its subsets as margins; cells move by their posterior spread."""
         subsets = [found[kept] for kept in combinations(s, len(s) - 1)]
         tolerance = _CLOSE * (1 + float(found[()]))
         moved = nearest(
@@ -213,10 +213,10 @@ class Shrinkage:
     def _agreed(
         self, tables: Mapping[Margin, Floats], independence: Independence, *, rough: bool
     ) -> tuple[dict[Margin, Floats], float, float]:
-        """Return tables that agree, what still differs, and how much of independence that took.
+        """Return tables that agree, the remaining difference, and the share of independence that was mixed in.
 
-        Independent tables agree whatever the zeros are, and have the same cells positive, so mixing some in brings
-        any others nearer to agreement, and faster.
+        Independent tables agree with any structural zeros, and have the same positive cells, so mixing them in brings
+        other tables closer to agreement, and faster.
         """
         total = independence.total
         if rough:
@@ -272,15 +272,15 @@ class _State:
     def without_highest(self, s: Margin) -> Floats:
         """Return the table on `s` that its subsets decide, without an interaction of all its attributes."""
         independent = self._independence.table(s)
-        # The subsets need not agree, and further than the noise nobody could tell.
+        # The subsets need not agree, and accuracy beyond the noise would be useless.
         near = _NOISE_CLOSE * math.sqrt(self._shrinkage.noise(s))
         return self._shrinkage.fitted(s, independent, self.found, sweeps=_BASE_SWEEPS, near=near)
 
     def look_through_others(self) -> None:
-        """Find every pair anew, with bases in which two attributes depend through a third one.
+        """Compute every pair again, with bases in which two attributes depend through a third one.
 
-        What two attributes share through a third is at most what each shares with it, so the best few by the
-        smaller of the two are tried.
+        The information that two attributes share through a third is at most what each shares with it, so the few best
+        third attributes by the smaller of the two are tried.
         """
         attributes = self._shrinkage.attributes
         place = {a: i for i, a in enumerate(attributes)}
@@ -310,7 +310,7 @@ class _State:
 def _holders(
     sets: Sequence[Margin], maximal: Sequence[Margin]
 ) -> dict[Margin, tuple[Margin, tuple[int, ...]]]:
-    """Return for each set a maximal margin that holds it, the first, and the axes to sum over."""
+    """Return, for each set, the first maximal margin that contains it, and the axes to sum over."""
     found: dict[Margin, tuple[Margin, tuple[int, ...]]] = {}
     for m in maximal:
         for order in range(len(m) + 1):
@@ -330,7 +330,7 @@ def simplex(values: Floats, total: float) -> Floats:
     falling = np.sort(values)[::-1]
     levels = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
     positive = np.flatnonzero(falling > levels)
-    # With a total of nothing, no value is above its level.
+    # With a total of zero, no value is above its level.
     level = levels[positive[-1]] if positive.size else levels[0]
     found: Floats = np.maximum(values - level, 0.0)
     return found
@@ -339,6 +339,6 @@ def simplex(values: Floats, total: float) -> Floats:
 def _mutual_information(table: Floats) -> float:
     joint = table / max(table.sum(), 1e-300)
     apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    # The rest adds nothing, and its products would leave the range of numbers.
+    # The rest adds nothing, and its products would underflow.
     here = joint > 1e-15
     return float((joint[here] * np.log(joint[here] / apart[here])).sum())

@@ -1,24 +1,24 @@
 r"""The errors of shrunk tables, from the release alone: by simulation, and in closed form where there is no time.
 
-Taking the shrunk tables for the truth would be too kind: they are smoother than the truth, and what shrinkage loses
-is just what they no longer have. So the truth is drawn from what the measurements leave open: the shrunk tables plus
-interactions with the posterior spread of each cell. It is measured again, with normal noise of the stated variance on
-every residual, and shrunk again; how far that is from the drawn truth is how far the published tables may be from the
-real one, bias included. It reads no data and spends no budget.
+Taking the shrunk tables as the truth would give errors that are too small: they are smoother than the truth, because
+shrinkage has removed part of the interactions. So each repetition draws a possible truth: the shrunk tables plus
+interactions with the posterior spread of each cell. It measures this truth again, with normal noise of the stated
+variance on every residual, and shrinks it again. The distance of the result from the drawn truth estimates the
+distance of the published tables from the real ones, bias included. It reads no data and spends no budget.
 
-Few repetitions say little about one cell, and much about all of them. In closed form, a table that is scaled to those
-of its subsets has relative errors that add up over these:
+A few repetitions say little about one cell, but much about all cells together. In closed form, a table that is scaled
+to the tables of its subsets has relative errors that add up over the subsets:
 
     var(t_A) ≈ t_A² Σ_{R ⊆ A} u_R / t_R²,
 
-u_R the posterior variance of the interaction, for single attributes and the total that of the noise. This says how
-errors are shared out among the cells; how large they are, tables of each order by themselves, the repetitions say.
-The stated variance is the mean of both, in which the closed form counts as five repetitions. So there is an answer
-after none, and after fifty it is a simulation.
+where u_R is the posterior variance of the interaction, or the variance of the noise for single attributes and the
+total. This gives the distribution of the errors over the cells; the repetitions give their size, separately for each
+order. The stated variance is the mean of both, in which the closed form counts as five repetitions. So there is a
+result after zero repetitions, and after fifty it is a simulation.
 
-What it rests on: the broad prior for the strength of interactions, and that within a table they grow with the base.
-Over all cells the intervals hold about as often as they claim; in large cells that depart from their base by themselves
-they hold less (`docs/explanation/shrinkage.md` has the measured coverage).
+It assumes the broad prior for the strength of interactions, and that within a table they grow with the base. Over all
+cells the intervals hold about as often as they claim; in single large cells that differ from their base they hold
+less often (`docs/explanation/shrinkage.md` has the measured coverage).
 """
 
 import math
@@ -42,9 +42,9 @@ FEWEST = 10
 """With fewer repetitions the errors are said to be of the closed form."""
 CONFIDENCE = 0.95
 
-# A cell with less than this has nobody, and no relative error.
+# A cell with less than this counts nobody, and has no relative error.
 _NOBODY = 1e-6
-# As how many repetitions the closed form counts.
+# The closed form counts as this many repetitions.
 _CLOSED = 5
 
 
@@ -53,14 +53,14 @@ def simulated_shrink_errors(
 ) -> tuple[dict[Margin, ErrorLaw], int]:
     """Return the law of the errors of every wanted table and how many repetitions it rests on.
 
-    As many as the given seconds allow, fifty at most; perhaps none.
+    It runs as many repetitions as the given seconds allow, at most fifty, possibly none.
     """
     normal = normals_from(entropy)
     wanted = plan.workload.margins
     squares = {margin: np.zeros(plan.domain.shape_of(margin)) for margin in wanted}
     start = time.monotonic()
     done = 0
-    # Another one is begun if at the pace so far it ends in time.
+    # The next repetition begins only if, at the speed so far, it ends in time.
     while done < REPETITIONS and (time.monotonic() - start) * (done + 1) < seconds * max(done, 1):
         error = one_error(shrinkage, shrunken, normal)
         for margin, own in squares.items():
@@ -87,14 +87,14 @@ def closed_variances(
                     relative[s] = _relative(shrinkage, shrunken, s)
                 shape = [k if a in s else 1 for a, k in zip(margin, table.shape, strict=True)]
                 ratio, nothing = (part.reshape(shape) for part in relative[s])
-                # Where the subset has nobody, there is no share of it to take: an even one.
+                # Where the subset counts nobody, an even share is taken.
                 variance += ratio * table**2 + nothing * (math.prod(shape) / table.size) ** 2
         found[margin] = variance
     return found
 
 
 def _relative(shrinkage: Shrinkage, shrunken: Shrunken, s: Margin) -> tuple[Floats, Floats]:
-    """Return the squared relative error of each cell that has anybody, and the squared error of the others."""
+    """Return the squared relative error of each cell that counts anybody, and the squared error of the others."""
     table = shrinkage.held(shrunken.tables, s)
     squared = shrunken.spreads[s] ** 2 if len(s) > 1 else np.full(table.shape, shrinkage.noise(s))
     some = table > _NOBODY
@@ -105,7 +105,7 @@ def _relative(shrinkage: Shrinkage, shrunken: Shrunken, s: Margin) -> tuple[Floa
 def _combined(
     squares: Mapping[Margin, Floats], closed: Mapping[Margin, Floats], done: int
 ) -> dict[Margin, Floats]:
-    """Return the mean of the simulated and the closed variances; the latter are as large as the former by order."""
+    """Return the mean of the simulated and the closed variances; for each order, both have the same size."""
     if not done:
         return dict(closed)
     scales = {}
@@ -123,7 +123,7 @@ def _combined(
 def normals_from(entropy: Entropy) -> Callable[[tuple[int, ...]], Floats]:
     """Return a source of standard normal numbers from the words of `entropy` (Box & Muller 1958).
 
-    They are for simulation alone: nothing that protects a person is drawn here.
+    They are for simulation alone: no noise that protects a person is drawn here.
 
     >>> from tabulary.noise import SystemEntropy
     >>> normals_from(SystemEntropy())((2, 3)).shape
@@ -173,7 +173,7 @@ def student_quantile(confidence: float, freedom: int) -> float:
 
 def _law(plan: Plan, margin: Margin, squared: Floats, quantile: float) -> SimulatedErrors:
     impossible = plan.domain.impossible(margin)
-    # A cell that no repetition moved is not exact; only an impossible one is. It may be off by a person.
+    # Only an impossible cell is exact. A cell that no repetition moved may be off by one person.
     deviations = np.where(impossible, 0.0, np.maximum(np.sqrt(squared), 0.5))
     widths = np.where(impossible, 0.0, np.maximum(quantile * deviations, 1.0))
     return SimulatedErrors(deviations, widths, CONFIDENCE)

@@ -1,10 +1,10 @@
-r"""What a noisy residual says of an interaction: its posterior mean and spread, and the evidence for its base.
+r"""What a noisy residual says about an interaction: its posterior mean and spread, and the evidence for its base.
 
 The difference d of the measured residual and that of a base b is interaction plus noise of variance s. With the prior
 N(0, κ b) for the interaction of a cell, its mean given d is d · κb/(κb + s) and its variance κb s/(κb + s). κ is
 φ² Σb²/Σb with the strength φ² of `planning.interaction_prior`; its posterior follows from all cells together, and mean
-and variance are averaged over it, by the law of total variance. Cells are taken as independent; that a residual of k
-levels has k - 1 degrees of freedom is made good in the exponent of the likelihood.
+and variance are averaged over it, by the law of total variance. Cells count as independent; the exponent of the
+likelihood corrects for the k - 1 degrees of freedom of a residual of k levels.
 """
 
 import math
@@ -21,7 +21,7 @@ from tabulary.planning.interaction_prior import STRENGTHS, prior
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A base, the difference that the measurement makes to it, and what that says of its strength."""
+    """A base, the difference of the measurement from it, and what that says about its strength."""
 
     base: Floats
     difference: Floats
@@ -31,7 +31,7 @@ class Judged:
     evidence: float
 
     def estimate(self) -> tuple[Floats, Floats, float, float]:
-        """Return the posterior mean, its standard deviation, the squared bias and the squared error expected."""
+        """Return the posterior mean, its standard deviation, and the expected squared bias and squared error."""
         mean, spread = np.empty(self.base.size), np.empty(self.base.size)
         bias, whole = _posterior(
             self.base.reshape(-1), self.difference, self.noise, self.scales, self.weights, mean, spread
@@ -40,7 +40,7 @@ class Judged:
 
 
 def judged(base: Floats, residual: Floats, noise: float) -> Judged:
-    """Return what a measured residual, with noise of this variance in a cell, says of the interaction on a base.
+    """Return what a measured residual, with noise of this variance per cell, says about the interaction on a base.
 
     >>> base = np.array([[30.0, 10.0], [20.0, 40.0]])
     >>> sure = judged(base, np.array([[9.0, -9.0], [-9.0, 9.0]]), noise=0.01)
@@ -95,7 +95,7 @@ def _judge(
     """Fill in the difference, and for each strength its scale and its posterior probability; return the evidence.
 
     Given a scale κ, d ~ N(0, noise + κ · base) in each cell; the evidence is the logarithm of the mean likelihood
-    over the prior, up to what all bases have in common.
+    over the prior, up to a constant that all bases share.
     """
     cells = base.size
     total = 0.0
@@ -125,7 +125,7 @@ def _judge(
         scales[g] = strengths[g] * unit
         weights[g] = 0.0
     if unit <= 0.0 or noise <= 0.0:
-        # Nothing to estimate, or nothing to hide: all of what was measured is taken.
+        # Without an interaction to estimate, or without noise, the measured values are taken unchanged.
         weights[strengths.size - 1] = 1.0
         return 0.0
     top = -np.inf
@@ -138,7 +138,7 @@ def _judge(
             ratio = 1.0 + scale * base[c]
             explained += difference[c] * difference[c] / ratio
             product *= ratio
-            # A logarithm for a hundred digits at a time, not for every cell.
+            # One logarithm per hundred digits, not one per cell.
             if product > 1e100:
                 logs += np.log(product)
                 product = 1.0
@@ -147,7 +147,7 @@ def _judge(
     summed = 0.0
     for g in range(strengths.size):
         weights[g] = np.exp(weights[g] - top)
-        # What is next to impossible is left out here and not cell by cell, so that the rest adds up to one.
+        # Very unlikely strengths are left out here and not cell by cell, so that the rest adds up to one.
         if weights[g] < 1e-9:
             weights[g] = 0.0
         summed += weights[g]
@@ -166,7 +166,7 @@ def _posterior(
     mean: Floats,
     spread: Floats,
 ) -> tuple[float, float]:
-    """Fill in the posterior mean and deviation of each cell; return the squared bias and error of all, expected.
+    """Fill in the posterior mean and deviation of each cell; return the expected squared bias and error of all.
 
     The variance is the mean of the variances given each scale, and the variance of the means given each.
     """

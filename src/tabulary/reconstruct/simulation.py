@@ -1,12 +1,12 @@
 """The errors of a constrained estimate, by simulation from the release alone.
 
-A non-negative estimate is not a linear function of what was measured, and its error has no closed form: it is
-biased where cells are cut off at zero. So the reconstructed table is taken for the truth, measured again with
-fresh noise of the stated law, and reconstructed again, many times. How far those tables are from the one they
-came from is how far it may be from the truth: a parametric bootstrap. It reads no data and spends no budget.
+A non-negative estimate is not a linear function of the measurement, and its error has no closed form: it is biased
+where cells are cut off at zero. So the simulation takes the reconstructed table as the truth, measures it again with
+fresh noise of the stated law, and reconstructs it again, many times. The distances of those tables from the
+reconstructed one estimate its distance from the truth: a parametric bootstrap. It reads no data and spends no budget.
 
-What it cannot see: cells that came out zero are taken for true zeros, so where the truth is small and positive
-the simulated error is a little too small.
+One limit: estimates of zero count as true zeros, so where the truth is small and positive the simulated error is a
+little too small.
 """
 
 import time
@@ -32,8 +32,8 @@ def simulated_errors(
 ) -> tuple[dict[Margin, ErrorLaw], int]:
     """Return the law of the errors of every table and how many repetitions it rests on.
 
-    Within the given seconds; fewer than twenty repetitions say nothing about a 95 % interval, and then the
-    result is empty.
+    It stops after the given seconds. Fewer than twenty repetitions say nothing about a 95 % interval; then the result
+    is empty.
     """
     plan = unknown.plan
     centre = _measured(unknown, full)
@@ -56,7 +56,7 @@ def simulated_errors(
 def _law(errors: Floats, impossible: NDArray[np.bool_]) -> SimulatedErrors:
     deviations = np.sqrt((errors**2).mean(axis=0))
     widths = np.quantile(np.abs(errors), CONFIDENCE, axis=0, method="higher")
-    # A cell that no repetition moved is not exact; only an impossible one is. It may be off by a person.
+    # Only an impossible cell is exact. A cell that no repetition moved may be off by one person.
     deviations = np.where(impossible, 0.0, np.maximum(deviations, 0.5))
     return SimulatedErrors(deviations, np.where(impossible, 0.0, np.maximum(widths, 1.0)), CONFIDENCE)
 

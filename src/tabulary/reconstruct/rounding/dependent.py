@@ -1,8 +1,8 @@
 """Dependent rounding: fractions become zeros and ones together, so that their sums hardly move.
 
-Both methods walk. A direction is found in which the sums that matter do not change; of the two points where the
-first fraction reaches 0 or 1 one is chosen, with the probabilities that leave the expectation where it was. At least
-one fraction is settled by every step.
+Both methods walk. A step finds a direction that does not change the sums that matter. Both ways along it end where
+the first fraction reaches 0 or 1. The step chooses one of these two points, with the probabilities that keep the
+expectation. Every step settles at least one fraction.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tabulary.core.arrays import Floats, Integers
 UNIT = 1 << 40
 """Fractions on the graph are whole multiples of 1/UNIT, so that sums are exact."""
 
-# A fraction this close to a bound has reached it; a pivot this small is none.
+# A fraction this close to a bound has reached it; a pivot this small counts as zero.
 _NEAR = 1e-9
 _PIVOT = 1e-7
 
@@ -29,10 +29,10 @@ def round_cycles(
     Edge i joins the vertices `left[i]` and `right[i]`. The parts at every vertex must add up to a multiple of
     `unit`; then no vertex has exactly one fractional edge, a walk along fractional edges always closes a
     cycle, and raising and lowering its edges in turn changes no sum. Gandhi, Khuller, Parthasarathy & Srinivasan
-    (2006). Uses at most one uniform an edge.
+    (2006). Uses at most one uniform number per edge.
     """
     edges = parts.shape[0]
-    # The fractional edges of each vertex as a list that is swapped shorter; both ends know the place of an edge.
+    # The fractional edges of each vertex, as a list that shrinks by swaps; both ends know the place of an edge.
     start = np.zeros(vertices + 1, np.int64)
     for e in range(edges):
         if 0 < parts[e] < unit:
@@ -125,8 +125,8 @@ def fly(columns: Floats, fractions: Floats, uniforms: Floats, near: float, small
 
     `columns` has a row for each fraction and an entry for each sum that is kept. At most as many fractions as
     there are sums stay between 0 and 1. The flight phase of the cube method, Deville & Tillé (2004), as pivots: a
-    fraction that cannot yet be made up for by others joins the basis; any other is moved together with the
-    basis until one of them is settled. Uses one uniform a fraction; time grows with fractions × sums².
+    fraction that the basis cannot yet balance joins the basis; any other moves together with the basis until one of
+    them is settled. Uses one uniform number per fraction; time grows with fractions × sums².
     """
     count, sums = columns.shape
     inverse = np.eye(sums)
@@ -196,9 +196,9 @@ def round_on_graph(
     """Return 0 or 1 for each fraction, the sums at every vertex and over all edges moved by less than one.
 
     `left` and `right` number the vertices of either side from 0. Every vertex gets an edge to an extra vertex of the
-    other side that makes its sum whole, and the two extra vertices are joined by the fraction of the total:
-    these edges are rounded too, to 0 or 1, which is what moves the sums, and each by its own expectation.
-    Exact in units of 2**-40, to which fractions are rounded first.
+    other side that makes its sum whole, and an edge with the fraction of the total joins the two extra vertices.
+    These edges are rounded to 0 or 1 too, each with its own expectation; only this moves the sums. Exact in units of
+    2**-40, to which fractions are rounded first.
     """
     parts = np.rint(fractions * UNIT).astype(np.int64)
     lefts, rights = int(left.max(initial=-1)) + 1, int(right.max(initial=-1)) + 1
@@ -214,10 +214,10 @@ def round_on_graph(
 
 
 def round_in_cube(columns: Floats, fractions: Floats, uniform: Callable[[int], Floats]) -> Integers:
-    """Return 0 or 1 for each fraction; sums of `columns` are kept as far as can be, the first ones longest.
+    """Return 0 or 1 for each fraction; sums of `columns` are kept as far as possible, the first ones longest.
 
-    Flights over fewer and fewer sums: when no more than the kept sums could be settled, the last sums are let go
-    (the landing of the cube method). If the first column is all ones the total moves by less than one.
+    Flights over fewer and fewer sums: when no more fractions than kept sums are left, the last sums are dropped (the
+    landing of the cube method). If the first column is all ones the total moves by less than one.
     """
     found = fractions.copy()
     kept = columns.shape[1]

@@ -17,9 +17,9 @@ Axes = tuple[int, ...]
 Uniform = Callable[[int], Floats]
 """Gives so many independent numbers from [0, 1)."""
 
-# Above this many multiplications the margins of higher order are let go before the walk begins.
+# Above this many multiplications the margins of higher order are dropped before the walk begins.
 _MOST_WORK = 1 << 35
-# Every count up to here is a float and an integer at once.
+# Floats hold every integer up to here exactly.
 _LARGEST = float(1 << 53)
 
 
@@ -43,7 +43,7 @@ class RoundingReport:
 def uniforms_from(entropy: Entropy) -> Uniform:
     """Return a source of uniform numbers on the multiples of 2**-53, from the words of `entropy`.
 
-    Rounding is post-processing and its randomness protects nobody, but it must be unbiased and replayable.
+    Rounding is post-processing: its randomness protects nobody, but it must be unbiased and reproducible.
 
     >>> from tabulary.noise import SystemEntropy
     >>> uniforms_from(SystemEntropy())(3).shape
@@ -66,16 +66,16 @@ def round_table(
 ) -> NDArray[np.int64]:
     """Return a table of non-negative integers near to `table`, with zeros where `impossible`.
 
-    `nearest` takes the nearest integer, one half upwards, cell by cell. Margins may drift: a table of many cells
-    below one half rounds to nothing.
+    `nearest` takes the nearest integer of each cell, one half upwards. Margins may drift: a table whose cells are all
+    below one half rounds to zero.
 
     `controlled` takes the integer below or above each cell, at random with the cell as expectation: unbiased, and
     no cell moves by one or more. The total moves by less than one. If `margins` (tuples of axes) are at most
     two, apart from the total, each of their cells moves by less than one too: exact, by cycles
-    (`controlled.round_on_graph`). More margins cannot always be kept so; then they are kept exactly until no
-    more cells than free numbers in the margins are left, and from there on the lower orders longer than the higher
-    ones (`controlled.round_in_cube`); `rounding_report` tells how far they moved.
-    Post-processing: reads no data, spends no budget.
+    (`dependent.round_on_graph`). More margins cannot always be kept this way; then they are kept exactly until no
+    more cells than free numbers in the margins are left. From there on lower orders are kept longer than higher ones
+    (`dependent.round_in_cube`); `rounding_report` returns how far they moved. Post-processing: reads no data, spends
+    no budget.
 
     >>> table = np.full((3, 3), 1 / 3)
     >>> round_table(table, method="nearest").sum()
@@ -100,12 +100,12 @@ def round_table(
     fractions = real - floor
     cells = np.flatnonzero(fractions)
     if cells.size:
-        # Imported here because compiled code takes longer to load than a table to round to the nearest.
+        # Imported here because loading compiled code takes longer than rounding a table to the nearest.
         from tabulary.reconstruct.rounding.dependent import round_in_cube, round_on_graph
 
         parts = fractions.reshape(-1)[cells]
         places = np.unravel_index(cells, real.shape) if real.ndim else ()
-        # A margin of a wanted margin is one constraint more than a graph can hold.
+        # A graph cannot hold a margin of a wanted margin as a further constraint.
         nested = any(m and set(m) < set(other) for m in listed for other in wanted)
         if len(wanted) <= 2 and not nested:
             left, right = (_index(real.shape, places, m, cells.size) for m in [*wanted, (), ()][:2])
@@ -159,7 +159,7 @@ def _listed(dimensions: int, margins: Iterable[Axes]) -> list[Axes]:
 
 
 def _maximal(dimensions: int, listed: list[Axes]) -> list[Axes]:
-    """Return the margins that are not margins of another, the full table left out: its cells are kept anyway."""
+    """Return the margins that are not margins of another, without the full table, whose cells are kept anyway."""
     given = {m for m in listed if 0 < len(m) < dimensions}
     return sorted(m for m in given if not any(set(m) < set(other) for other in given))
 
@@ -180,8 +180,8 @@ def _constraints(
     """Return for each cell its entry in every sum that is kept: one number for each free number of the margins.
 
     The sums are the cells of each margin of the closure without the first level of each attribute; together with
-    lower orders they determine the rest. Lowest order first; highest orders are left out where there are too
-    many to keep within the stated work.
+    lower orders they determine the rest. Lowest order first; the highest orders are left out where all of them would
+    exceed the stated work.
     """
     closure = {axes for margin in margins for k in range(len(margin) + 1) for axes in combinations(margin, k)}
     columns: list[Floats] = []

@@ -1,8 +1,8 @@
 """A population of whole records whose tables are near to given ones.
 
-Every table is counted from the same records, so all tables agree with each other, whatever the given ones do; and no
-record is ever impossible, so structural zeros stay zero. The records are changed one attribute at a time, as long as
-that brings the tables nearer.
+Every table is counted from the same records, so all tables agree with each other, even if the given ones do not. No
+record is ever impossible, so structural zeros stay zero. The search changes the records one attribute at a time, as
+long as that brings the tables nearer.
 """
 
 import math
@@ -23,17 +23,17 @@ Singles = NDArray[np.float32]
 Codes = NDArray[np.int32]
 Block = tuple[Margin, NDArray[np.bool_]]
 Uniform = Callable[[int], Floats]
-"""Gives so many independent numbers from [0, 1)."""
+"""Gives this many independent numbers from [0, 1)."""
 
-# Records between two looks at the clock.
+# Records between two checks of the clock.
 _CHUNK = 4096
-# Power of the weights, patience, and the share of records whose change ends it, for each phase of the search.
+# For each phase of the search: power of the weights, patience, and the share of changed records that ends it.
 _PHASES = ((0.5, 0.5, 0.01), (0.25, 1.0, 0.0))
 # A larger population starts from one an eighth of its size.
 _MOST_AT_ONCE = 200_000
 # A gain below this is a rounding error of the single-precision costs.
 _LEAST = 1e-4
-# Cells of tied attributes that a record tries in a sweep, and the most that are listed.
+# The number of cells of tied attributes that a record tries in a sweep, and the largest number that is listed.
 _TRIES = 64
 _MOST_CHOICES = 1 << 20
 
@@ -44,12 +44,12 @@ def onto(table: Floats, margin: Margin, kept: Sequence[str]) -> Floats:
 
 
 class PopulationLayout(NamedTuple):
-    """Where the cells of all tables stand in one long array, once for each attribute of the table.
+    """The places of the cells of all tables in one long array, one copy for each attribute of a table.
 
-    Copy c of a table has one of its attributes last, so that the cells among which this attribute chooses stand side
-    by side. Row c of `attributes` and `strides` tells how a record finds its cell; unused places have stride 0.
-    `start[a]` to `start[a + 1]` of `copies` are those with attribute a last. The copies of a table follow each
-    other; `leader[c]` is the first of them, and in its order the weights stand, from `weights[c]` on.
+    Copy c of a table has one of its attributes last, so that the cells that differ only in this attribute are
+    adjacent. Row c of `attributes` and `strides` gives the cell of a record; unused places have stride 0. `start[a]`
+    to `start[a + 1]` of `copies` are those with attribute a last. The copies of a table follow each other;
+    `leader[c]` is the first of them, and the weights have its order, from `weights[c]` on.
     """
 
     sizes: Integers
@@ -63,7 +63,7 @@ class PopulationLayout(NamedTuple):
 
 
 class Zeros(NamedTuple):
-    """The groups of structural zeros: which attributes, the mask over them, and the cells that are left.
+    """The groups of structural zeros: their attributes, the mask over them, and the possible cells.
 
     `group[a]` is the group of attribute a, or -1. `first[g]` to `first[g + 1]` of `choices` are the possible
     cells of group g (none if there are too many to list), and of `touched`, by `begin`, the leaders of the
@@ -84,7 +84,7 @@ class Zeros(NamedTuple):
 
 @compiled
 def cell_of(record: Codes, attributes: Integers, strides: Integers) -> int:
-    """Return where a record stands in a table."""
+    """Return the place of a record in a table."""
     found = 0
     for k in range(attributes.shape[0]):
         found += record[attributes[k]] * strides[k]
@@ -95,7 +95,7 @@ def cell_of(record: Codes, attributes: Integers, strides: Integers) -> int:
 def enter(
     record: Codes, leader: int, sign: int, layout: PopulationLayout, cost: Singles, weight: Singles
 ) -> None:
-    """Count a record into a table (`sign` 1) or out of it (-1): every copy learns of it."""
+    """Add a record to a table (`sign` 1) or remove it (-1), in every copy."""
     cell = cell_of(record, layout.attributes[leader], layout.strides[leader])
     step = 2 * sign * weight[layout.weights[leader] + cell]
     c = leader
@@ -117,9 +117,9 @@ def change_one(
 ) -> int:
     """Give each attribute of the records in `order` its best level, given everything else; return the changes.
 
-    `cost` of a cell is what one record more adds to the weighted squared distance, w·(1 + 2·(count - real)); one
-    record less takes cost - 2·w away, so a gain is exact. Attributes whose tables would lose more than `patience`·Σw
-    by the record's leaving are passed over: most records are of this kind, and they hardly ever find a better place.
+    The `cost` of a cell is the change of the weighted squared distance by one more record, w·(1 + 2·(count - real));
+    removing a record subtracts cost - 2·w, so a gain is exact. An attribute is skipped if removing the record would
+    make its tables worse by more than `patience`·Σw: most records are like this and hardly ever find a better place.
     """
     score = np.empty(layout.sizes.max(), np.float32)
     moved = 0
@@ -158,7 +158,7 @@ def change_one(
             for u in range(size):
                 if score[u] < score[best]:
                     best = u
-            # A gain that is only a rounding error would be gained again and again.
+            # A gain that is only a rounding error would repeat for ever.
             if best != old and score[best] - score[old] + 2 * own < -least:
                 moved += 1
                 for q in range(layout.start[a], layout.start[a + 1]):
@@ -184,8 +184,8 @@ def change_tied(
 ) -> int:
     """Give the attributes of each group of zeros a better possible cell together; return the changes.
 
-    Where zeros tie a county to its state neither can change alone. Of the possible cells each record tries `tries`,
-    others in every sweep.
+    Where zeros tie a county to its state, neither can change alone. Each record tries `tries` of the possible cells,
+    different ones in every sweep.
     """
     width = zeros.attributes.shape[1]
     was = np.empty(layout.leader.shape[0], np.int64)
@@ -204,7 +204,7 @@ def change_tied(
                 f = zeros.touched[k]
                 was[f] = cell_of(record, layout.attributes[f], layout.strides[f])
             for i in range(min(tries, many)):
-                # A window of the list, another one for every record and, by a prime step, in every sweep.
+                # A window of the list, different for every record and, by a prime step, in every sweep.
                 choice = zeros.choices[zeros.first[g] + (i + (r + sweep * 7919) * tries) % many]
                 for k in range(width):
                     if zeros.strides[g, k] > 0:
@@ -238,10 +238,10 @@ def change_tied(
 def tables_of_population(
     domain: Domain, real: Mapping[Margin, Floats], total: int, uniform: Uniform, seconds: float
 ) -> tuple[dict[Margin, Integers], dict[str, float | int | str]]:
-    """Return the tables of one population, moved towards the real ones for about so many seconds.
+    """Return the tables of one population, moved towards the real ones for about this many seconds.
 
-    A large population is found in rounds: a record first stands for 8, 64, … people, and then for one eighth
-    as many: in one go most of the time would be spent on moving crowds one by one.
+    A large population is found in rounds: a record first represents 8, 64, … people, and in each next round one
+    eighth as many. A single round would spend most of the time on moving large groups one by one.
     """
     names = tuple(a for a in domain.attributes if any(a in margin for margin in real))
     sizes = domain.shape_of(names)
@@ -254,7 +254,7 @@ def tables_of_population(
     shifts = range(3 * eighths, -1, -3)
     codes = np.zeros((0, len(names)), dtype=np.int32)
     nobody, nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-    # Compiled before the clock starts: the first call of all may take as long as the search.
+    # Compile before the clock starts: the very first call may take as long as the search.
     change_one(codes, nobody, layout, zeros, nothing, nothing, 0.0, _LEAST)
     change_tied(codes, nobody, layout, zeros, nothing, nothing, _TRIES, 0, _LEAST)
     ends = time.monotonic() + seconds
@@ -277,7 +277,7 @@ def tables_of_population(
                 moved, whole_sweep = 0, True
                 for first in range(0, len(codes), _CHUNK):
                     if first and time.monotonic() >= cut:
-                        # A part of a sweep says nothing about the rest.
+                        # Part of a sweep says nothing about the rest.
                         moved, whole_sweep = len(codes), False
                         break
                     part = order[first : first + _CHUNK]
@@ -303,12 +303,12 @@ def _costs(
     real: Mapping[Margin, Floats],
     power: float,
 ) -> tuple[Singles, Singles]:
-    """Return what one record more costs in each cell of every copy, and the weights w = (1 + real)^-power.
+    """Return the cost of one more record in each cell of every copy, and the weights w = (1 + real)^-power.
 
-    Chosen by measurement: 64 three-way tables of 14 attributes, 48,817 records, a million cells, every search ended
-    by the same rule. With equal weights it sticks, because a large cell that is filled lets nobody in or out (root
-    mean square 0.22, largest move 4); with power 1 large cells drift (0.20, 37); 1/4 gives 0.16 and 4, 1/2 gives
-    0.14 and 6. First 1/2 and then 1/4 gives 0.14 and 4, in half the time.
+    Chosen by measurement: 64 three-way tables of 14 attributes, 48,817 records, a million cells, every search with
+    the same stopping rule. With equal weights the search gets stuck, because records neither enter nor leave a large
+    full cell (root mean square 0.22, largest move 4); with power 1 large cells drift (0.20, 37); 1/4 gives 0.16 and
+    4, 1/2 gives 0.14 and 6. First 1/2 and then 1/4 gives 0.14 and 4, in half the time.
     """
     cost: list[Singles] = []
     weight: list[Singles] = []
@@ -350,7 +350,7 @@ def _laid_out(names: Sequence[str], sizes: Sequence[int], margins: Sequence[Marg
 
 
 def _blocks_on(domain: Domain, names: Sequence[str]) -> list[Block]:
-    """Return the domain's zeros as they show on the named attributes, in groups that share no attribute."""
+    """Return the domain's zeros on the named attributes, in groups that share no attribute."""
     found = []
     for attributes, mask in domain.zero_blocks:
         shown = tuple(a for a in attributes if a in names)
@@ -405,9 +405,9 @@ def _first_population(
 ) -> Codes:
     """Return records whose attributes were drawn one after another, each given those of one table.
 
-    Next comes the attribute of which the placed ones in some table tell most. Records that agree on these share
-    its levels out in proportion to the table, as evenly as whole numbers can be. A level that no possible record with
-    the same attributes so far has is never given.
+    The next attribute is the one that the placed attributes of some table predict best. Records that agree on these
+    get its levels in proportion to the table, as evenly as whole numbers allow. A record never gets a level that
+    would make it impossible.
     """
     codes = np.zeros((total, len(names)), dtype=np.int32)
     told: dict[tuple[str, Margin], tuple[Margin, float]] = {}
@@ -437,14 +437,14 @@ def _first_population(
 
 
 def _given(table: Floats, margin: Margin, attribute: str, given: Margin) -> Floats:
-    """Return a row for each cell of `given`, a column for each level of `attribute`."""
+    """Return one row per cell of `given`, one column per level of `attribute`."""
     within = tuple(a for a in margin if a == attribute or a in given)
     joint = np.moveaxis(onto(table, margin, within), within.index(attribute), -1)
     return joint.reshape(-1, joint.shape[-1])
 
 
 def _information(table: Floats, margin: Margin, attribute: str, given: Margin) -> float:
-    """Return the mutual information of an attribute and `given`, less what chance would give in as many cells."""
+    """Return the mutual information of an attribute and `given`, less its expectation by chance in as many cells."""
     joint = _given(table, margin, attribute, given)
     rows, columns, total = joint.sum(axis=1), joint.sum(axis=0), float(joint.sum())
     if not total:
@@ -456,7 +456,7 @@ def _information(table: Floats, margin: Margin, attribute: str, given: Margin) -
 
 
 def _shared_out(shares: Floats, counts: Integers, uniform: Uniform) -> Integers:
-    """Return each row's count shared out in proportion, cells within one, and their column sums within one."""
+    """Return each row's count divided in proportion, with cells and column sums within one."""
     wanted = shares * (counts / shares.sum(axis=1))[:, None]
     units = np.rint(wanted * UNIT).astype(np.int64)
     # Rows must be whole to the last unit; the largest cell takes the difference.

@@ -1,10 +1,10 @@
-"""Whole tables from consistent real ones, where no full table could be written down.
+"""Whole tables from consistent real ones, where the full table would be too large.
 
 Tables that share attributes must still agree with each other after rounding, so they cannot be rounded one by
 one. Up to order two the shared numbers are the one-way margins: these are rounded first, and whole tables with given
-whole margins exist unless structural zeros stand in the way. From order three on whole tables with prescribed
-shared margins need not exist; there every table is counted from one population of whole records, which is moved
-towards the given tables until no single change helps.
+whole margins exist unless structural zeros prevent it. From order three on, whole tables with prescribed shared
+margins need not exist. There every table is counted from one population of whole records, and a search moves the
+population towards the given tables until no single change helps.
 """
 
 import math
@@ -26,13 +26,13 @@ MOST_RECORDS = 5_000_000
 SECONDS = 20.0
 """How long a population is moved, unless the caller says otherwise."""
 
-# Tables may disagree by what a solver leaves; more than this is a mistake of the caller.
+# Tables may disagree by the error of a solver; a larger difference is a mistake of the caller.
 _DISAGREEMENT = 1e-3
-# A sum this near to a whole number is one.
+# A sum this close to a whole number counts as whole.
 _WHOLE = 1e-6
-# Zeros can make rounded margins impossible together; other coins may fall better.
+# Zeros can make a combination of rounded margins impossible; another random choice may work.
 _ATTEMPTS = 4
-# Every path prefers fewer cells where the costs are equal.
+# With equal costs, the path with fewer cells wins.
 _STEP = 1e-6
 
 
@@ -50,18 +50,18 @@ def whole_tables(
     every two tables have the same sums over the attributes they share, the total included.
 
     "margins" (no table above two attributes): total and one-way margins go to the integer below or above, with
-    the real value as expectation (but for zeros that tie attributes together); then each table is rounded at
-    random to a cell's integer below or above, and led to the rounded margins along cheapest paths. Most cells move by
-    less than one; a cell can move by more where the margins of its row and column went opposite ways.
+    the real value as expectation (but for zeros that tie attributes together); then each cell is rounded at random to
+    the integer below or above, and the table is adjusted to the rounded margins along cheapest paths. Most cells move
+    by less than one; a cell can move by more where the margins of its row and column went opposite ways.
 
-    "population" (otherwise, or if zeros leave no table with the rounded margins): one record a person, each
-    attribute drawn given those before it, then moved record by record until no change that is tried, of one
-    attribute or of those that zeros tie together, lowers the weighted squared distance, or `seconds` are over (the
-    first draw is always finished). At most `MOST_RECORDS` records. No record is ever impossible.
+    "population" (otherwise, or if zeros leave no table with the rounded margins): one record per person, each
+    attribute drawn given those before it. Then records change one by one, in one attribute or in those that zeros tie
+    together, until no tried change lowers the weighted squared distance, or until `seconds` are over (the first draw
+    is always finished). At most `MOST_RECORDS` records. No record is ever impossible.
 
     The facts: `method`, `largest_move` and `rms_move` over all possible cells, `total`, and for a population
-    `sweeps` and `settled`: "yes" if the search came to its end by itself, so that the result depends on
-    `uniform` alone, "no" if the clock ended it. Post-processing: reads no data, spends no budget.
+    `sweeps` and `settled`: "yes" if the search ended by itself, so that the result depends on `uniform` alone, "no"
+    if the clock ended it. Post-processing: reads no data, spends no budget.
 
     >>> from tabulary.noise import SystemEntropy
     >>> from tabulary.reconstruct.rounding.full_table import uniforms_from
@@ -187,8 +187,9 @@ def _whole_margins(
 ) -> dict[str, Integers]:
     """Return whole one-way margins with the given total, every number within one.
 
-    Coarse attributes come first. One that zeros tie to an earlier one takes its margin from their table, so that a
-    county's people are people of its state; of several such tables from the one with the most zeros.
+    Coarse attributes come first. An attribute that zeros tie to an earlier one takes its margin from their common
+    table, so that the people of a county belong to its state. Of several such tables, the one with the most zeros is
+    used.
     """
     found: dict[str, Integers] = {}
     for attribute in named:
@@ -219,12 +220,12 @@ def _systematic(real: Floats, total: int, coin: float) -> Integers:
     """
     floor = np.floor(real)
     running = np.cumsum(np.rint((real - floor) * UNIT).astype(np.int64))
-    # Only a part of all starts leads to this total: those below or above the one where a step is gained.
+    # Only some starts give this total: those below or above the start at which one more step fits.
     gained = UNIT - int(running[-1]) % UNIT
     up = total - int(floor.sum()) > int(running[-1]) // UNIT
     start = gained + int(coin * (UNIT - gained)) if up else int(coin * gained)
     whole = np.asarray(floor.astype(np.int64) + np.diff((running + start) // UNIT, prepend=0))
-    # Sums of floats may have led to the neighbouring total.
+    # Rounding of floats may have given the neighbouring total.
     whole[int(np.argmax(real))] += total - int(whole.sum())
     return whole
 
@@ -253,9 +254,9 @@ def lead_to_margins(
     """Change `counts` in place to the sums `rows`, and columns between `low` and `high`; False if there is no way.
 
     A path raises and lowers cells in turn, from a row that has too few or a column that has too many to a row that
-    has too many or a column that has too few; each is a cheapest one (Dijkstra), where a cell costs what its
-    squared distance to `real` grows by, over 1 + real. Only possible cells are raised and none below zero, so
-    a failure means that no table of possible cells has these sums: the augmenting paths of a flow.
+    has too many or a column that has too few. Each path is a cheapest one (Dijkstra): the cost of a cell is the
+    growth of its squared distance to `real`, over 1 + real. Only possible cells are raised and none below zero, so a
+    failure means that no table of possible cells has these sums: the augmenting paths of a flow.
     """
     n, m = counts.shape
     nodes = n + m
@@ -269,7 +270,7 @@ def lead_to_margins(
         total = 0
         for i in range(n):
             total += counts[i, j]
-        # For columns: what is missing to `low`, and how far `high` is above it.
+        # For columns: how much is missing to `low`, and how far `high` is above it.
         missing[n + j] = low[j] - total
         spare_high[n + j] = high[j] - low[j]
     distance = np.empty(nodes)
