@@ -63,7 +63,7 @@ def smaller_tables(answers: Answerer, choices: Choices) -> Smaller | None:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The numbers of a table in rows and columns; the last column has the totals of rows, the last row those of columns.
+    """The numbers of a table in rows and columns; the last column has totals of rows, the last row totals of columns.
 
     A missing number is NaN in `values`, an unknown error is NaN in `widths`. Widths are 95 % half-widths for counts,
     and the larger side of the interval for shares. `parts` counts the possible cells in each sum; a sum without any is
