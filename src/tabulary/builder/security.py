@@ -89,7 +89,7 @@ class Gate:
         self._throttle = throttle
         self._waits = waits
         self._failures = failures
-        # Threads of its own: a state that hangs must not take those that make tables.
+        # Its own threads: a state that hangs must not block the threads that make tables.
         self._threads = CapacityLimiter(_LOOKING_AT_ONCE)
 
     async def token_of(self, request: Request) -> Token | None:

@@ -15,14 +15,14 @@ from tabulary.cli.new_file import check_new, write_new
 from tabulary.cli.options import check_together, given_options
 from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption
 from tabulary.cli.perturb_plan import perturb_plan_file
-from tabulary.cli.promise import print_promise, print_wishes, promise_of
+from tabulary.cli.promise import print_promise, print_properties, promise_of
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidArgument, InvalidNoise, TabularyError
 from tabulary.perturb import Laplace, MaxEntropy, Normal, Perturbation
 from tabulary.perturb.hellinger import Hellinger
-from tabulary.perturb.properties import wishes
+from tabulary.perturb.properties import noise_properties
 from tabulary.release.formats import csv_bytes
 from tabulary.release.table import CONFIDENCE
 from tabulary.studies import BOUND, compared_laws
@@ -168,7 +168,7 @@ def perturb(
     if dataset is not None:
         _perturb_dataset(dataset, margin, law, promised, minimum, path)
     if properties:
-        print_wishes(wishes(law, minimum=minimum, epsilon=promised.epsilon))
+        print_properties(noise_properties(law, minimum=minimum, epsilon=promised.epsilon))
 
 
 def _named_folder(path: Path | None) -> Path:

@@ -11,7 +11,7 @@ from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.errors import InvalidNoise
 from tabulary.perturb import Laplace, Normal, Perturbation, PerturbedTable
 from tabulary.perturb.perturbation import rounded_up
-from tabulary.perturb.properties import Wishes
+from tabulary.perturb.properties import NoiseProperties
 from tabulary.release.promise import guess_sentence, likelier
 from tabulary.release.table import CONFIDENCE
 
@@ -40,21 +40,19 @@ def print_promise(published: PerturbedTable, promised: PureDP | ApproxDP, *more:
     print_points(f"{name[0].upper()}{name[1:]}", said)
 
 
-def print_wishes(report: Wishes) -> None:
+def print_properties(report: NoiseProperties) -> None:
     """Print which of eight properties a law has, what each one costs, and which ones contradict each other."""
     at = f"δ = {report.delta:.4g} at ε = {show_fraction(report.epsilon)}"
     output.print(f"\nEight properties, checked for the {report.law}, with {at}", style="bold", markup=False)
     grid = Grid.grid(padding=(0, 1))
-    for wish in report.rows:
-        verdict = Text.assemble(
-            (f"{wish.name}: {wish.verdict}", "bold"), f". {wish.evidence} Cost: {wish.cost}"
-        )
-        grid.add_row(f"{wish.number}", verdict)
+    for row in report.rows:
+        verdict = Text.assemble((f"{row.name}: {row.verdict}", "bold"), f". {row.evidence} Cost: {row.cost}")
+        grid.add_row(f"{row.number}", verdict)
     output.print(grid)
     contradictions = []
     for found in report.contradictions:
         privacy = [] if found.delta is None else ["privacy"]
-        contradictions.append(f"{' and '.join([*map(str, found.wishes), *privacy])}: {found.reason}")
+        contradictions.append(f"{' and '.join([*map(str, found.properties), *privacy])}: {found.reason}")
     print_points("Contradictions", contradictions)
 
 

@@ -15,7 +15,7 @@ from tabulary.perturb.hellinger import Hellinger
 from tabulary.perturb.matching import match_delta
 from tabulary.perturb.max_entropy import MaxEntropy
 from tabulary.perturb.perturbation import Perturbation, Row
-from tabulary.perturb.properties import Wishes, wishes
+from tabulary.perturb.properties import NoiseProperties, noise_properties
 from tabulary.perturb.published import PerturbedTable, perturb
 from tabulary.perturb.published_tables import PerturbedTables
 from tabulary.perturb.tables import Tables
@@ -26,14 +26,14 @@ __all__ = [
     "Hellinger",
     "Laplace",
     "MaxEntropy",
+    "NoiseProperties",
     "Normal",
     "Perturbation",
     "PerturbedTable",
     "PerturbedTables",
     "Row",
     "Tables",
-    "Wishes",
     "match_delta",
+    "noise_properties",
     "perturb",
-    "wishes",
 ]

@@ -39,7 +39,7 @@ _WIDTH = 110
 
 
 @dataclass(frozen=True)
-class Wish:
+class NoiseProperty:
     """One property: whether a law has it, the evidence, and what it costs.
 
     `holds` is None if the property is not about a distribution. `figures` are the numbers behind the words.
@@ -75,17 +75,17 @@ class Wish:
 class Contradiction:
     """Properties that no law can have together; or, if there is a `delta`, only with at least this δ at every ε."""
 
-    wishes: tuple[int, ...]
+    properties: tuple[int, ...]
     reason: str
     delta: float | None = None
 
     def __str__(self) -> str:
-        parties = [*map(str, self.wishes), *([] if self.delta is None else ["privacy"])]
+        parties = [*map(str, self.properties), *([] if self.delta is None else ["privacy"])]
         return fill(f"{' and '.join(parties)}: {self.reason}", _WIDTH, subsequent_indent="   ")
 
 
 @dataclass(frozen=True)
-class Wishes:
+class NoiseProperties:
     """A law and the eight properties: one row per property, and the contradictions between them.
 
     `delta` is the exact δ at `epsilon`; `pure_epsilon` the smallest ε with δ = 0, infinite if there is none.
@@ -96,10 +96,10 @@ class Wishes:
     epsilon: Fraction
     delta: float
     pure_epsilon: float
-    rows: tuple[Wish, ...]
+    rows: tuple[NoiseProperty, ...]
     contradictions: tuple[Contradiction, ...]
 
-    def wish(self, number: int) -> Wish:
+    def numbered(self, number: int) -> NoiseProperty:
         """Return the row of one property, by its number in the paper."""
         if not 1 <= number <= len(self.rows):
             raise InvalidNoise(f"The properties have the numbers 1 to {len(self.rows)}, not {number!r}.")
@@ -125,7 +125,7 @@ class Wishes:
         )
 
 
-def wishes(
+def noise_properties(
     law: Perturbation,
     *,
     minimum: int | None = None,
@@ -134,19 +134,19 @@ def wishes(
     sparse_share: object = Fraction(1, 2),
     table: Table | ReleasedTable | None = None,
     epsilon: object = None,
-) -> Wishes:
+) -> NoiseProperties:
     """Return which of the eight properties a law has, which contradict each other, and their cost in ε and δ.
 
     `minimum` is the value that smaller ones are published as, as in `perturb`. No value up to `threshold` is to
-    be published (wish 1); no variance is to exceed `variance_limit`, or any limit at all if none is given
-    (wish 7); no table is to be published of whose possible cells a share above `sparse_share` is at most
-    `threshold` (wish 3), which needs a `table`. Costs are told at `epsilon`: the one that the law names unless
+    be published (property 1); no variance is to exceed `variance_limit`, or any limit at all if none is given
+    (property 7); no table is to be published of whose possible cells a share above `sparse_share` is at most
+    `threshold` (property 3), which needs a `table`. Costs are told at `epsilon`: the one that the law names unless
     another is given, or 1 if it names none.
 
-    What is said of all counts is proven for all of them: see `wish_figures`. A law whose rows never settle is
-    examined at 0, 10 and 1000, and is granted no wish about all counts that these could refute but not prove.
+    Statements about all counts are proven for all of them: see `perturb.property_figures`. A law whose rows never
+    settle is examined at 0, 10 and 1000. It gets no property of all counts that these could refute but not prove.
 
-    Wishes 4 and 6 together must cost δ. Non-negative and unbiased leave zero as it is, and a published value other
+    Properties 4 and 6 together must cost δ. Non-negative and unbiased leave zero as it is, and a published value other
     than zero then proves that the count is not zero: δ is at least P(b ≠ 0) of a count of one, at every ε. Its mean
     is one, so that is at least 1/(1 + m) under a bound m and 1/(1 + v) with a variance v, whatever the law.
 
@@ -154,15 +154,15 @@ def wishes(
     a `table` is given, and draws nothing.
 
     >>> from tabulary.perturb import Laplace
-    >>> report = wishes(Laplace(1.5, bound=7), minimum=0, variance_limit=2)
-    >>> [(wish.number, wish.holds) for wish in report.rows]
+    >>> report = noise_properties(Laplace(1.5, bound=7), minimum=0, variance_limit=2)
+    >>> [(row.number, row.holds) for row in report.rows]
     [(1, False), (2, False), (3, None), (4, True), (5, True), (6, False), (7, True), (8, True)]
-    >>> print(report.wish(8))
+    >>> print(report.numbered(8))
     8  truncated: holds
        The largest change is ±7.
        Cost: δ = 1.749e-05 at ε = 1.5, of which 1.749e-05 remain at every ε, for values that a neighbouring count
        cannot have. Without the bound δ is 0.
-    >>> [(found.wishes, found.delta) for found in report.contradictions if 8 in found.wishes][0]
+    >>> [(found.properties, found.delta) for found in report.contradictions if 8 in found.properties][0]
     ((4, 6, 8), 0.125)
     """
     if not isinstance(law, Perturbation):
@@ -191,12 +191,12 @@ def wishes(
         _variance(figures),
         _truncated(figures),
     )
-    return Wishes(
+    return NoiseProperties(
         law, minimum, figures.epsilon, figures.delta, law.epsilon_at(0), rows, tuple(_contradictions(figures))
     )
 
 
-def _threshold(figures: Figures) -> Wish:
+def _threshold(figures: Figures) -> NoiseProperty:
     threshold = figures.threshold
     small = {count: _up_to(row, threshold) for count, row in figures.published.items()}
     worst = max(small, key=lambda count: small[count])
@@ -223,10 +223,10 @@ def _threshold(figures: Figures) -> Wish:
             f"{_at(figures)}; otherwise it is {_shown(figures.delta)}."
         )
         numbers |= {"delta of the law cut": figures.cut_delta, "delta": figures.delta}
-    return _wish(1, small[worst] == 0, evidence, cost, numbers)
+    return _property(1, small[worst] == 0, evidence, cost, numbers)
 
 
-def _entropy(figures: Figures) -> Wish:
+def _entropy(figures: Figures) -> NoiseProperty:
     law = figures.law
     worst = max(figures.counts, key=lambda count: figures.entropies[count][1] - figures.entropies[count][0])
     entropy, largest = figures.entropies[worst]
@@ -262,10 +262,10 @@ def _entropy(figures: Figures) -> Wish:
             f" The law of largest entropy would have δ = {_shown(figures.entropic_delta)} at {_at(figures)}; "
             f"this one has {_shown(figures.delta)}."
         )
-    return _wish(2, holds, evidence, cost, numbers)
+    return _property(2, holds, evidence, cost, numbers)
 
 
-def _sparse(threshold: int, share: Fraction, table: Table | ReleasedTable | None) -> Wish:
+def _sparse(threshold: int, share: Fraction, table: Table | ReleasedTable | None) -> NoiseProperty:
     rule = f"of the possible cells, a share of at most {show_fraction(share)} may be {threshold} or less"
     numbers = {"delta on exact counts": 1.0, "delta on published counts": 0.0}
     exact = (
@@ -275,7 +275,7 @@ def _sparse(threshold: int, share: Fraction, table: Table | ReleasedTable | None
     )
     if table is None:
         evidence = f"It is a rule about which tables are published: {rule}. Give a table to check it."
-        return _wish(3, None, evidence, exact, numbers)
+        return _property(3, None, evidence, exact, numbers)
     possible = ~table.domain.impossible(table.domain.attributes)
     # As a fraction: two cells of five are not more than 0.4 of them.
     small = Fraction(int(np.sum(table.counts[possible] <= threshold)), max(1, int(possible.sum())))
@@ -287,10 +287,10 @@ def _sparse(threshold: int, share: Fraction, table: Table | ReleasedTable | None
             f"{exact} The counts that were checked here are not published, so this answer must not be "
             "published."
         )
-    return _wish(3, small <= share, evidence, cost, numbers | {"share": float(small)})
+    return _property(3, small <= share, evidence, cost, numbers | {"share": float(small)})
 
 
-def _nonnegative(figures: Figures) -> Wish:
+def _nonnegative(figures: Figures) -> NoiseProperty:
     negative = _up_to(figures.published[0], -1)
     biased = figures.law.bias(0, minimum=0)
     evidence = _smallest(figures)
@@ -310,10 +310,10 @@ def _nonnegative(figures: Figures) -> Wish:
             f"a zero is then biased by {_shown(biased)}."
         )
     numbers = {"smallest published": figures.lowest, "probability": negative, "bias of zero": biased}
-    return _wish(4, figures.lowest >= 0, evidence, cost, numbers | {"delta": figures.delta})
+    return _property(4, figures.lowest >= 0, evidence, cost, numbers | {"delta": figures.delta})
 
 
-def _structural(figures: Figures) -> Wish:
+def _structural(figures: Figures) -> NoiseProperty:
     stays = figures.published[0].probability(0)
     least = figures.zeros_delta(figures.minimum)
     evidence = (
@@ -329,10 +329,10 @@ def _structural(figures: Figures) -> Wish:
         )
     )
     numbers = {"probability that a zero stays": stays, "delta with zeros left": least, "delta": figures.delta}
-    return _wish(5, True, evidence, cost, numbers)
+    return _property(5, True, evidence, cost, numbers)
 
 
-def _unbiased(figures: Figures) -> Wish:
+def _unbiased(figures: Figures) -> NoiseProperty:
     worst = max(figures.counts, key=lambda count: abs(figures.biases[count]))
     bias = figures.biases[worst]
     holds = abs(bias) <= _TOLERANCE and figures.law.settled is not None
@@ -350,10 +350,10 @@ def _unbiased(figures: Figures) -> Wish:
             f" If none are, zeros must stay zeros, and δ is at least {_shown(least)} at every ε for any law "
             "with this variance and range."
         )
-    return _wish(6, holds, evidence, cost, numbers)
+    return _property(6, holds, evidence, cost, numbers)
 
 
-def _variance(figures: Figures) -> Wish:
+def _variance(figures: Figures) -> NoiseProperty:
     settled = figures.law.settled is not None
     worst = max(figures.counts, key=lambda count: figures.variances[count])
     variance, limit = figures.variances[worst], figures.variance_limit
@@ -369,14 +369,14 @@ def _variance(figures: Figures) -> Wish:
         laplace = float(figures.equally_varying(allowed).epsilon)
         numbers["epsilon of Laplace"] = laplace
         cost += f" Laplace noise of variance {_shown(allowed)} has ε = {_shown(laplace)} and δ = 0."
-    return _wish(7, holds, evidence, cost, numbers)
+    return _property(7, holds, evidence, cost, numbers)
 
 
-def _truncated(figures: Figures) -> Wish:
+def _truncated(figures: Figures) -> NoiseProperty:
     numbers = {"delta": figures.delta, "delta at every epsilon": figures.lasting_delta}
     if figures.largest_change is None:
         cost = f"none is paid: δ is {_shown(figures.lasting_delta)} at large ε."
-        return _wish(8, False, "There is no largest change.", cost, numbers)
+        return _property(8, False, "There is no largest change.", cost, numbers)
     numbers["largest change"] = figures.largest_change
     cost = (
         f"δ = {_shown(figures.delta)} at {_at(figures)}, of which {_shown(figures.lasting_delta)} remain at every "
@@ -385,7 +385,7 @@ def _truncated(figures: Figures) -> Wish:
     if figures.unbounded_delta is not None:
         numbers["delta without the bound"] = figures.unbounded_delta
         cost += f" Without the bound δ is {_shown(figures.unbounded_delta)}."
-    return _wish(8, True, f"The largest change is ±{figures.largest_change:,}.", cost, numbers)
+    return _property(8, True, f"The largest change is ±{figures.largest_change:,}.", cost, numbers)
 
 
 def _contradictions(figures: Figures) -> Iterator[Contradiction]:
@@ -428,8 +428,10 @@ def _contradictions(figures: Figures) -> Iterator[Contradiction]:
         yield Contradiction((8,), reason, figures.lasting_delta)
 
 
-def _wish(number: int, holds: bool | None, evidence: str, cost: str, numbers: dict[str, float]) -> Wish:
-    return Wish(number, holds, evidence, cost, MappingProxyType(numbers))
+def _property(
+    number: int, holds: bool | None, evidence: str, cost: str, numbers: dict[str, float]
+) -> NoiseProperty:
+    return NoiseProperty(number, holds, evidence, cost, MappingProxyType(numbers))
 
 
 def _up_to(row: Row, value: int) -> float:

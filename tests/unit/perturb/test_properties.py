@@ -1,4 +1,4 @@
-"""The report on eight wishes: what holds, what it costs, and what contradicts what, against plain computations."""
+"""The report on eight properties: what holds, what it costs, and what contradicts what, against plain computations."""
 
 import math
 from fractions import Fraction
@@ -16,13 +16,13 @@ from tabulary.noise import ExactSampler
 from tabulary.perturb import Custom, Laplace, MaxEntropy, Normal, match_delta
 from tabulary.perturb.hellinger import Hellinger
 from tabulary.perturb.largest_entropy import largest_entropy
-from tabulary.perturb.properties import NAMES, wishes
+from tabulary.perturb.properties import NAMES, noise_properties
 from tests.entropy import SeededEntropy
 
 YES, NO, NOT_OF_A_LAW = True, False, None
 LEAVES_ZEROS = MaxEntropy(2, bound=5, nonnegative=True)
 
-# One law a line, what is asked, and which of the eight wishes it grants.
+# One law a line, what is asked, and which of the eight properties it grants.
 GRANTED = [
     (Laplace(1.5, bound=7), {}, (NO, NO, NOT_OF_A_LAW, NO, YES, YES, YES, YES)),
     (Laplace(1.5, bound=7), {"minimum": 0}, (NO, NO, NOT_OF_A_LAW, YES, YES, NO, YES, YES)),
@@ -76,53 +76,53 @@ def delta_of(rows, epsilon):
     ("law", "asked", "granted"), GRANTED, ids=[f"{law} {asked or ''}" for law, asked, _ in GRANTED]
 )
 def test_each_law_grants_the_wishes_it_does(law, asked, granted):
-    report = wishes(law, **asked)
-    assert tuple(wish.holds for wish in report.rows) == granted
+    report = noise_properties(law, **asked)
+    assert tuple(row.holds for row in report.rows) == granted
 
 
 @every_law
 def test_a_report_has_the_eight_wishes_in_order_with_evidence_and_a_cost_in_numbers(law):
-    report = wishes(law)
-    assert [wish.number for wish in report.rows] == list(range(1, 9))
-    assert tuple(wish.name for wish in report.rows) == NAMES
-    for wish in report.rows:
-        assert wish.evidence.endswith(".")
-        assert wish.cost.endswith(".")
-        assert any(name.startswith(("delta", "bias")) for name in wish.figures)
-        assert all(math.isfinite(number) for number in wish.figures.values())
+    report = noise_properties(law)
+    assert [row.number for row in report.rows] == list(range(1, 9))
+    assert tuple(row.name for row in report.rows) == NAMES
+    for row in report.rows:
+        assert row.evidence.endswith(".")
+        assert row.cost.endswith(".")
+        assert any(name.startswith(("delta", "bias")) for name in row.figures)
+        assert all(math.isfinite(number) for number in row.figures.values())
 
 
 @every_law
 def test_the_text_of_a_report_names_the_law_every_verdict_and_every_contradiction(law):
-    report = wishes(law)
+    report = noise_properties(law)
     text = str(report)
     assert text.startswith(str(law))
     assert all(len(line) <= 110 for line in text.splitlines())
     # A line may be folded anywhere.
     flat = " ".join(text.split())
-    for wish in report.rows:
-        assert f"{wish.number} {wish.name}: {wish.verdict} {wish.evidence} Cost: {wish.cost}" in flat
+    for row in report.rows:
+        assert f"{row.number} {row.name}: {row.verdict} {row.evidence} Cost: {row.cost}" in flat
     for found in report.contradictions:
         assert found.reason in flat
 
 
 @every_law
 def test_the_privacy_told_is_that_of_the_law(law):
-    report = wishes(law)
+    report = noise_properties(law)
     assert report.epsilon == (law.epsilon or 1)
     assert report.delta == law.delta_at(report.epsilon)
     assert report.pure_epsilon == law.epsilon_at(0)
-    other = wishes(law, epsilon="1/3")
+    other = noise_properties(law, epsilon="1/3")
     assert (other.epsilon, other.delta) == (Fraction(1, 3), law.delta_at("1/3"))
 
 
 def test_the_true_pure_epsilon_is_told_where_there_is_one():
-    assert "ε = 0.9236 holds with δ = 0." in str(wishes(Hellinger(1)))
-    assert "No ε holds with δ = 0." in str(wishes(Normal(1, bound=4)))
+    assert "ε = 0.9236 holds with δ = 0." in str(noise_properties(Hellinger(1)))
+    assert "No ε holds with δ = 0." in str(noise_properties(Normal(1, bound=4)))
 
 
 def test_a_minimum_is_told_and_costs_no_privacy():
-    kept, raised = wishes(Laplace(1, bound=4)), wishes(Laplace(1, bound=4), minimum=0)
+    kept, raised = noise_properties(Laplace(1, bound=4)), noise_properties(Laplace(1, bound=4), minimum=0)
     assert "Values are published unchanged." in str(kept)
     assert "Values below 0 are published as 0." in str(raised)
     assert kept.delta == raised.delta
@@ -133,17 +133,17 @@ def test_a_minimum_is_told_and_costs_no_privacy():
 
 def test_a_threshold_by_post_processing_is_free_and_biases_a_zero_by_the_number_told():
     law = Laplace(1.5, bound=7)
-    wish = wishes(law, threshold=2).wish(1)
-    assert wish.figures["bias of zero"] == law.bias(0, minimum=3) > 3
-    assert wish.figures["smallest published"] == -7
-    assert wish.figures["probability"] == pytest.approx(math.fsum(law.transition(0, b) for b in range(-7, 3)))
-    granted = wishes(law, threshold=2, minimum=3)
-    assert granted.wish(1).holds
-    assert granted.delta == wishes(law).delta
+    row = noise_properties(law, threshold=2).numbered(1)
+    assert row.figures["bias of zero"] == law.bias(0, minimum=3) > 3
+    assert row.figures["smallest published"] == -7
+    assert row.figures["probability"] == pytest.approx(math.fsum(law.transition(0, b) for b in range(-7, 3)))
+    granted = noise_properties(law, threshold=2, minimum=3)
+    assert granted.numbered(1).holds
+    assert granted.delta == noise_properties(law).delta
 
 
 def test_a_threshold_within_the_law_costs_delta():
-    figures = wishes(Laplace(1)).wish(1).figures
+    figures = noise_properties(Laplace(1)).numbered(1).figures
     assert figures["delta"] == 0
     assert figures["delta of the law cut"] > 0.1
 
@@ -155,7 +155,7 @@ def test_the_delta_of_a_law_that_is_cut_is_that_of_its_rows_weighed_anew(law, th
     for count in range(law.settled + threshold + 8):
         kept = {b: p for b, p in published(law, count, None).items() if b > threshold}
         rows.append({b: p / math.fsum(kept.values()) for b, p in kept.items()})
-    found = wishes(law, threshold=threshold, epsilon=epsilon).wish(1)
+    found = noise_properties(law, threshold=threshold, epsilon=epsilon).numbered(1)
     if all(rows):
         assert found.figures["delta of the law cut"] == pytest.approx(delta_of(rows, epsilon), abs=1e-12)
     else:
@@ -166,18 +166,18 @@ def test_the_delta_of_a_law_that_is_cut_is_that_of_its_rows_weighed_anew(law, th
 def test_a_law_that_is_cut_betrays_large_counts_no_less_than_before():
     # Small counts keep two values, half each; counts above 41 keep the far one too, which a neighbour forbids.
     law = Custom({-40: "3/5", 5: "1/5", 6: "1/5"})
-    assert wishes(law).wish(1).figures["delta of the law cut"] == pytest.approx(4 / 5)
+    assert noise_properties(law).numbered(1).figures["delta of the law cut"] == pytest.approx(4 / 5)
 
 
 def test_where_the_list_of_an_endless_row_stops_is_no_evidence():
-    assert wishes(Hellinger(1)).wish(1).figures["delta of the law cut"] == 0
+    assert noise_properties(Hellinger(1)).numbered(1).figures["delta of the law cut"] == 0
 
 
 def test_values_that_are_never_published_though_zero_is_are_named():
     table = MaxEntropy(2, bound=5, nonnegative=True, js=2)
-    assert "The values from 1 to 2 never are." in wishes(table, threshold=2).wish(1).evidence
-    assert "never are" not in wishes(table, threshold=3).wish(1).evidence
-    assert "A one never is." in wishes(table).wish(1).evidence
+    assert "The values from 1 to 2 never are." in noise_properties(table, threshold=2).numbered(1).evidence
+    assert "never are" not in noise_properties(table, threshold=3).numbered(1).evidence
+    assert "A one never is." in noise_properties(table).numbered(1).evidence
 
 
 # 2: maximal entropy
@@ -185,7 +185,7 @@ def test_values_that_are_never_published_though_zero_is_are_named():
 
 def test_at_equal_privacy_the_normal_law_has_three_times_the_variance_of_laplace():
     law = Normal(0.5, bound=10)
-    figures = wishes(law).wish(2).figures
+    figures = noise_properties(law).numbered(2).figures
     laplace = match_delta(law, family=Laplace, never_more=True)
     assert figures["variance of Laplace at equal privacy"] == laplace.variance()
     assert figures["variance"] / laplace.variance() == pytest.approx(3.13, abs=0.005)
@@ -194,7 +194,7 @@ def test_at_equal_privacy_the_normal_law_has_three_times_the_variance_of_laplace
 
 def test_at_equal_variance_and_delta_laplace_has_the_smaller_epsilon():
     law = Normal(0.5, bound=10)
-    figures = wishes(law).wish(2).figures
+    figures = noise_properties(law).numbered(2).figures
     assert figures["epsilon"] == law.epsilon_at(law.delta)
     # By its own formula: the variance 1/(cosh ε - 1), then the ε at that δ.
     same = Laplace(math.acosh(1 + 1 / law.variance()))
@@ -205,7 +205,7 @@ def test_at_equal_variance_and_delta_laplace_has_the_smaller_epsilon():
 
 def test_more_entropy_than_laplace_costs_delta():
     law = Laplace(1.5, bound=7)
-    figures = wishes(law).wish(2).figures
+    figures = noise_properties(law).numbered(2).figures
     designed = MaxEntropy(law.variance(), bound=7)
     assert figures["largest entropy"] == pytest.approx(designed.entropy(0), abs=1e-9)
     assert figures["entropy"] == law.entropy(0) < figures["largest entropy"]
@@ -214,8 +214,8 @@ def test_more_entropy_than_laplace_costs_delta():
 
 
 def test_other_wishes_cost_entropy():
-    assert wishes(MaxEntropy(2, bound=5, nonnegative=True)).wish(2).holds
-    assert not wishes(MaxEntropy(2, bound=5, nonnegative=True, pstay="1/2")).wish(2).holds
+    assert noise_properties(MaxEntropy(2, bound=5, nonnegative=True)).numbered(2).holds
+    assert not noise_properties(MaxEntropy(2, bound=5, nonnegative=True, pstay="1/2")).numbered(2).holds
 
 
 # 3: the sparse-table rule
@@ -231,30 +231,30 @@ def sparse_table():
 
 
 def test_the_rule_about_sparse_tables_is_not_one_about_a_distribution():
-    wish = wishes(Laplace(1)).wish(3)
-    assert wish.verdict == "not about a distribution"
-    assert wish.figures == {"delta on exact counts": 1.0, "delta on published counts": 0.0}
-    assert "δ = 1 at every ε" in wish.cost
+    row = noise_properties(Laplace(1)).numbered(3)
+    assert row.verdict == "not about a distribution"
+    assert row.figures == {"delta on exact counts": 1.0, "delta on published counts": 0.0}
+    assert "δ = 1 at every ε" in row.cost
 
 
 @pytest.mark.parametrize(("share", "holds"), [("2/5", True), (0.39, False), (1, True), (0, False)])
 def test_a_table_is_judged_by_the_share_of_small_possible_cells(sparse_table, share, holds):
-    wish = wishes(Laplace(1), table=sparse_table, sparse_share=share).wish(3)
-    assert wish.figures["share"] == 2 / 5
-    assert wish.holds is holds
+    row = noise_properties(Laplace(1), table=sparse_table, sparse_share=share).numbered(3)
+    assert row.figures["share"] == 2 / 5
+    assert row.holds is holds
 
 
 def test_a_table_that_is_not_published_may_not_be_judged_in_public(sparse_table):
-    assert "must not be" in wishes(Laplace(1), table=sparse_table).wish(3).cost
+    assert "must not be" in noise_properties(Laplace(1), table=sparse_table).numbered(3).cost
 
 
 def test_a_published_table_is_judged_for_free(sparse_table):
     law = Laplace(1, bound=3)
     released = law.apply(sparse_table, sampler=ExactSampler(SeededEntropy(5)))
-    wish = wishes(law, table=released).wish(3)
+    row = noise_properties(law, table=released).numbered(3)
     possible = [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
-    assert wish.figures["share"] == np.mean([released.counts[cell] <= 1 for cell in possible])
-    assert wish.cost.startswith("none")
+    assert row.figures["share"] == np.mean([released.counts[cell] <= 1 for cell in possible])
+    assert row.cost.startswith("none")
 
 
 # 4 and 5: non-negative, and zeros
@@ -262,17 +262,17 @@ def test_a_published_table_is_judged_for_free(sparse_table):
 
 def test_negative_values_are_told_with_their_probability_and_the_bias_of_hiding_them():
     law = Normal(1, bound=4)
-    wish = wishes(law).wish(4)
-    assert wish.figures["smallest published"] == -4
-    assert wish.figures["probability"] == pytest.approx(math.fsum(law.transition(0, b) for b in range(-4, 0)))
-    assert wish.figures["bias of zero"] == law.bias(0, minimum=0) > 0
-    assert "no smallest" in wishes(Laplace(1)).wish(4).evidence
+    row = noise_properties(law).numbered(4)
+    assert row.figures["smallest published"] == -4
+    assert row.figures["probability"] == pytest.approx(math.fsum(law.transition(0, b) for b in range(-4, 0)))
+    assert row.figures["bias of zero"] == law.bias(0, minimum=0) > 0
+    assert "no smallest" in noise_properties(Laplace(1)).numbered(4).evidence
 
 
 @pytest.mark.parametrize("law", [Laplace(1, bound=2), Normal(2, bound=2)], ids=str)
 @pytest.mark.parametrize("epsilon", [1, 5, 40])
 def test_zeros_left_alone_cost_the_delta_told_at_every_epsilon(law, epsilon):
-    told = wishes(law).wish(5).figures["delta with zeros left"]
+    told = noise_properties(law).numbered(5).figures["delta with zeros left"]
     assert told == pytest.approx(1 - law.transition(1, 0))
     noise = {k: law.transition(0, k) for k in range(-2, 3)}
     leaving = Custom([{0: 1}, noise])
@@ -280,18 +280,18 @@ def test_zeros_left_alone_cost_the_delta_told_at_every_epsilon(law, epsilon):
 
 
 def test_a_law_that_leaves_zeros_pays_for_it():
-    report = wishes(LEAVES_ZEROS)
+    report = noise_properties(LEAVES_ZEROS)
     least = 1 - LEAVES_ZEROS.transition(1, 0)
-    assert report.wish(5).figures["delta with zeros left"] == pytest.approx(least)
-    assert report.wish(5).figures["probability that a zero stays"] == 1
-    assert f"at least {least:.4g} at every ε" in report.wish(4).cost
-    assert f"at least {least:.4g} at every ε" in report.wish(5).cost
+    assert report.numbered(5).figures["delta with zeros left"] == pytest.approx(least)
+    assert report.numbered(5).figures["probability that a zero stays"] == 1
+    assert f"at least {least:.4g} at every ε" in report.numbered(4).cost
+    assert f"at least {least:.4g} at every ε" in report.numbered(5).cost
     assert LEAVES_ZEROS.delta_at(1) >= least
 
 
 @every_law
 def test_impossible_cells_are_published_as_they_are_by_every_law(law, sparse_table):
-    assert wishes(law).wish(5).holds
+    assert noise_properties(law).numbered(5).holds
     released = law.apply(sparse_table, sampler=ExactSampler(SeededEntropy(11)))
     assert released["0-14", "paid"] == 0
 
@@ -309,38 +309,38 @@ def test_the_largest_bias_variance_and_change_are_those_over_all_counts(law, min
         biases[count] = mean - count
         variances[count] = math.fsum((value - mean) ** 2 * p for value, p in found.items())
         changes |= {abs(value - count) for value in found}
-    report = wishes(law, minimum=minimum)
-    bias = report.wish(6).figures
+    report = noise_properties(law, minimum=minimum)
+    bias = report.numbered(6).figures
     assert abs(bias["bias"]) == pytest.approx(max(map(abs, biases.values())), abs=1e-12)
     assert biases[int(bias["count"])] == pytest.approx(bias["bias"], abs=1e-12)
-    assert report.wish(6).holds == (max(map(abs, biases.values())) < 1e-9)
-    variance = report.wish(7).figures
+    assert report.numbered(6).holds == (max(map(abs, biases.values())) < 1e-9)
+    variance = report.numbered(7).figures
     assert variance["variance"] == pytest.approx(max(variances.values()), abs=1e-12)
     assert variances[int(variance["count"])] == pytest.approx(variance["variance"], abs=1e-12)
-    assert report.wish(8).figures["largest change"] == max(changes)
+    assert report.numbered(8).figures["largest change"] == max(changes)
 
 
 def test_the_variance_is_held_against_the_limit():
     law = Custom([{0: 1}, {-1: "1/2", 1: "1/2"}, {-2: "1/2", 2: "1/2"}, {0: 1}])
-    assert wishes(law, variance_limit=4).wish(7).holds
-    refused = wishes(law, variance_limit="39/10").wish(7)
+    assert noise_properties(law, variance_limit=4).numbered(7).holds
+    refused = noise_properties(law, variance_limit="39/10").numbered(7)
     assert not refused.holds
     assert refused.figures["count"] == 2
     assert "a count of 2 is 4, and of none larger. The limit is 3.9." in refused.evidence
 
 
 def test_a_limit_of_the_variance_costs_the_epsilon_of_laplace_noise_that_keeps_it():
-    figures = wishes(Normal(1, bound=9), variance_limit=3).wish(7).figures
+    figures = noise_properties(Normal(1, bound=9), variance_limit=3).numbered(7).figures
     assert Laplace(figures["epsilon of Laplace"]).variance() == pytest.approx(3)
-    twice = wishes(Laplace(2, bound=6, sensitivity=3), variance_limit=3).wish(7).figures
+    twice = noise_properties(Laplace(2, bound=6, sensitivity=3), variance_limit=3).numbered(7).figures
     assert Laplace(twice["epsilon of Laplace"], sensitivity=3).variance() == pytest.approx(3)
 
 
 def test_a_law_whose_rows_never_settle_is_not_granted_what_some_counts_cannot_prove():
-    wish = wishes(Hellinger(1), variance_limit=10**12).wish(7)
-    assert wish.figures["variance"] < 10**12
-    assert not wish.holds
-    assert "no known limit" in wish.evidence
+    row = noise_properties(Hellinger(1), variance_limit=10**12).numbered(7)
+    assert row.figures["variance"] < 10**12
+    assert not row.holds
+    assert "no known limit" in row.evidence
 
 
 # 8: truncated
@@ -349,7 +349,7 @@ def test_a_law_whose_rows_never_settle_is_not_granted_what_some_counts_cannot_pr
 @pytest.mark.parametrize("epsilon", ["1/2", "3/2", 4])
 def test_truncation_costs_laplace_all_of_its_delta(epsilon):
     law = Laplace(epsilon, bound=6)
-    figures = wishes(law).wish(8).figures
+    figures = noise_properties(law).numbered(8).figures
     assert figures["delta"] == pytest.approx(law.transition(0, 6))
     assert figures["delta at every epsilon"] == pytest.approx(law.transition(0, 6))
     assert figures["delta without the bound"] == 0
@@ -362,30 +362,32 @@ def test_a_normal_law_has_a_delta_without_its_bound_too():
     total = math.fsum(weights.values())
     row = {k: w / total for k, w in weights.items()}
     moved = {k + 1: p for k, p in row.items()}
-    assert wishes(law).wish(8).figures["delta without the bound"] == pytest.approx(delta_of([row, moved], 1))
+    assert noise_properties(law).numbered(8).figures["delta without the bound"] == pytest.approx(
+        delta_of([row, moved], 1)
+    )
 
 
 @given(custom_laws(), st.sampled_from([None, 0, 2]))
 @settings(max_examples=60, deadline=None)
 def test_the_delta_that_no_epsilon_removes_is_the_probability_of_what_a_neighbour_cannot_have(law, minimum):
     rows = [published(law, count, minimum) for count in range(20)]
-    report = wishes(law, minimum=minimum)
+    report = noise_properties(law, minimum=minimum)
     lasting = delta_of(rows, 600)
-    assert report.wish(8).figures["delta at every epsilon"] == pytest.approx(lasting, abs=1e-12)
+    assert report.numbered(8).figures["delta at every epsilon"] == pytest.approx(lasting, abs=1e-12)
 
 
 def test_without_a_bound_no_delta_is_paid():
     for law in (Laplace(1), Hellinger(1)):
-        wish = wishes(law).wish(8)
-        assert not wish.holds
-        assert wish.figures == {"delta": 0.0, "delta at every epsilon": 0.0}
+        row = noise_properties(law).numbered(8)
+        assert not row.holds
+        assert row.figures == {"delta": 0.0, "delta at every epsilon": 0.0}
 
 
 # Contradictions
 
 
 def contradictions(law, **asked):
-    return {found.wishes: found for found in wishes(law, **asked).contradictions}
+    return {found.properties: found for found in noise_properties(law, **asked).contradictions}
 
 
 @pytest.mark.parametrize(
@@ -446,12 +448,14 @@ def test_what_non_negative_unbiased_laws_must_cost_is_what_one_of_them_costs(bou
 
 def test_the_costs_of_counts_that_move_by_more_than_one_are_those_of_the_largest_move():
     law = Laplace(2, bound=6, sensitivity=3)
-    report = wishes(law)
-    assert report.wish(5).figures["delta with zeros left"] == pytest.approx(1 - law.transition(3, 0))
+    report = noise_properties(law)
+    assert report.numbered(5).figures["delta with zeros left"] == pytest.approx(1 - law.transition(3, 0))
     _, designed = largest_entropy(law.row(0))
     noise = dict(zip(range(-6, 7), designed.probabilities, strict=True))
     moved = {k + 3: p for k, p in noise.items()}
-    assert report.wish(2).figures["delta of largest entropy"] == pytest.approx(delta_of([noise, moved], 2))
+    assert report.numbered(2).figures["delta of largest entropy"] == pytest.approx(
+        delta_of([noise, moved], 2)
+    )
 
 
 def test_counts_that_move_by_more_than_one_must_cost_more():
@@ -473,8 +477,8 @@ def test_a_bound_contradicts_pure_privacy_by_the_delta_told():
     "law", [Custom({0: 1}), Custom({-1: "1/2", 1: "1/2"}), Custom({1: 1})], ids=["exact", "odd", "moved"]
 )
 def test_a_law_that_hides_nothing_is_reported_with_a_delta_of_one(law):
-    report = wishes(law)
-    assert report.delta == report.wish(8).figures["delta at every epsilon"] == 1
+    report = noise_properties(law)
+    assert report.delta == report.numbered(8).figures["delta at every epsilon"] == 1
     assert math.isinf(report.pure_epsilon)
     assert str(report)
 
@@ -482,7 +486,7 @@ def test_a_law_that_hides_nothing_is_reported_with_a_delta_of_one(law):
 @pytest.mark.parametrize("number", [0, 9, -1])
 def test_there_are_eight_wishes_and_no_other(number):
     with pytest.raises(InvalidNoise, match="1 to 8"):
-        wishes(Laplace(1)).wish(number)
+        noise_properties(Laplace(1)).numbered(number)
 
 
 @pytest.mark.parametrize(
@@ -503,9 +507,9 @@ def test_there_are_eight_wishes_and_no_other(number):
 )
 def test_what_cannot_be_asked_is_refused_by_name(asked, error, named):
     with pytest.raises(error, match=named):
-        wishes(Laplace(1), **asked)
+        noise_properties(Laplace(1), **asked)
 
 
 def test_only_a_perturbation_has_wishes():
     with pytest.raises(InvalidNoise, match="not a dict"):
-        wishes({0: 1})
+        noise_properties({0: 1})

@@ -1,4 +1,4 @@
-"""What a reader chose on a page: which table, and how it is shown. A choice is an address, an address a choice."""
+"""A reader's choices on a page: the table, and how to show it. Each set of choices has one address."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Levels = tuple[tuple[str, str], ...]
 
 
 class Show(StrEnum):
-    """What a cell tells: how many, or which share of its row, its column or of all."""
+    """What a cell shows: a count, or a share of its row, its column or of all."""
 
     counts = "counts"
     row_percent = "row-percent"
@@ -35,14 +35,14 @@ class Chart(StrEnum):
 
 
 class Names(StrEnum):
-    """What variables and levels are called: by the words of the custodian, or as the data have them."""
+    """The names of variables and levels: the custodian's labels, or the codes of the data."""
 
     labels = "labels"
     codes = "codes"
 
 
 class Hypothesis(StrEnum):
-    """The question whether something is real: a dependence of two variables, or a difference of two cells."""
+    """The kind of test: whether two variables depend on each other, or whether two cells differ."""
 
     independence = "independence"
     difference = "difference"
@@ -55,10 +55,10 @@ PARAMETERS = (
     *("show", "chart", "names", "totals"),
     *("test", "first", "second"),
 )
-"""Every parameter of an address, in the order in which they are written."""
+"""Every parameter of an address, in the order of writing."""
 
 _TABLE = ("by", "where", "keep")
-# What the form of a page calls its fields: where a variable stands, and the level that is filtered by.
+# The field names of a page's form: the place of a variable, and the level of its filter.
 _PLACE, _LEVEL = "place:", "level:"
 _PLACES = ("", "rows", "columns", "filter")
 
@@ -67,8 +67,8 @@ _PLACES = ("", "rows", "columns", "filter")
 class Choices:
     """A reader's choices: variables in rows and columns, filters and levels, and how the table is shown.
 
-    `first` and `second` are cells to compare, by their levels; a variable that is left out is summed over. The same
-    choices have the same address for ever; what is not chosen is not in it.
+    `first` and `second` are cells to compare, given by their levels; a missing variable is summed over. The same
+    choices have the same address for ever; the address leaves out everything that was not chosen.
 
     >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
     >>> chosen = Choices.of(domain, [("rows", "age"), ("where", "sex:F"), ("chart", "bars")])
@@ -94,14 +94,14 @@ class Choices:
 
     @classmethod
     def of(cls, domain: Domain, items: Items) -> "Choices":
-        """Return the choices that a query makes; refuse what is not known, and say what is.
+        """Return the choices in a query; refuse an unknown one, and list the known ones.
 
-        The order of variables counts; that of filters and levels does not, and becomes the domain's.
+        The order of variables matters. Filters and levels are put in the domain's order.
         """
         refuse_unknown(items, PARAMETERS)
         given: dict[str, list[str]] = {name: [] for name in PARAMETERS}
         for name, value in items:
-            # A field that a form leaves empty chooses nothing.
+            # An empty field of a form chooses nothing.
             if value:
                 given[name].append(value)
         rows, columns = tuple(given["rows"]), tuple(given["columns"])
@@ -137,11 +137,11 @@ class Choices:
         return (*self.rows, *self.columns)
 
     def question(self, domain: Domain) -> Question:
-        """Return the question whose answer is shown."""
+        """Return the question that the page answers."""
         return Question.of(domain, self.by, dict(self.where), dict(self.keep))
 
     def place(self, attribute: str) -> str:
-        """Return where a variable stands: rows, columns, filter, or nothing."""
+        """Return the place of a variable: rows, columns, filter, or nothing."""
         if attribute in self.rows:
             return "rows"
         if attribute in self.columns:
@@ -178,27 +178,27 @@ class Choices:
         return _address(f"/datasets/{quote(dataset)}", self.items())
 
     def api_url(self, dataset: str, suffix: str = "") -> str:
-        """Return the address at which a program has the same table, in the format of the suffix."""
+        """Return the API address of the same table, in the format of the suffix."""
         path = f"/api/datasets/{quote(dataset)}/tables" + (f".{suffix}" if suffix else "")
         return _address(path, self._asked())
 
     def file_url(self, dataset: str, suffix: str) -> str:
-        """Return the address at which somebody who signed in has the same table as a file."""
+        """Return the address of the same table as a file, for somebody who signed in."""
         return _address(f"/datasets/{quote(dataset)}/table.{suffix}", self.items())
 
     def accuracy_url(self, dataset: str) -> str:
-        """Return the address at which a program has the expected error of this table."""
+        """Return the API address of the expected error of this table."""
         return _address(f"/api/datasets/{quote(dataset)}/accuracy", self._asked())
 
     def pivoted(self) -> "Choices":
-        """Return the same table with rows and columns changed for each other, and the shares of them too."""
+        """Return the same table with rows and columns exchanged, and their shares too."""
         turned = {Show.row_percent: Show.column_percent, Show.column_percent: Show.row_percent}
         return replace(
             self, rows=self.columns, columns=self.rows, show=turned.get(self.show, self.show)
         ).untested()
 
     def moved(self, attribute: str) -> "Choices":
-        """Return the same table with one variable at the end of the other side."""
+        """Return the same table with one variable moved to the end of the other axis."""
         rows, columns = _without(self.rows, attribute), _without(self.columns, attribute)
         if attribute in self.rows:
             return replace(self, rows=rows, columns=(*columns, attribute)).untested()
@@ -219,7 +219,7 @@ class Choices:
         return replace(self, keep=tuple(pair for pair in self.keep if pair[0] != attribute))
 
     def untested(self) -> "Choices":
-        """Return the choices without a test: its outcome was about another table."""
+        """Return the choices without a test: its result belongs to another table."""
         return replace(self, test=None, first=(), second=())
 
     def _asked(self) -> list[tuple[str, str]]:
@@ -232,15 +232,15 @@ class _Switch(StrEnum):
 
 
 def is_form(items: Items) -> bool:
-    """Return whether a query comes from the form of a page, where every variable has fields of its own."""
+    """Return whether a query comes from the form of a page, where every variable has its own fields."""
     return any(name.startswith(_PLACE) for name, _ in items)
 
 
 def from_form(domain: Domain, items: Items) -> Choices:
     """Return the choices of a form that was sent without a script: `place:sex=rows`, `level:age=old`.
 
-    Levels that are ticked for a variable that is not in the table choose nothing, and neither does a level of one that
-    is no filter: whoever changed their mind need not tidy up.
+    Ticked levels of a variable outside the table choose nothing. Nor does a level of a variable that is not a filter.
+    So readers can change their mind without clearing old fields.
 
     >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
     >>> from_form(domain, [("place:sex", "filter"), ("level:sex", "F"), ("place:age", "rows")]).items()
@@ -307,7 +307,7 @@ def _named(domain: Domain, values: list[str]) -> dict[str, str]:
 
 
 def _one_of(kind: type[_Choice], name: str, values: list[str]) -> _Choice | None:
-    """Return what was chosen, which is one of few; None if nothing was."""
+    """Return the choice among a few options; None if nothing was chosen."""
     if not values:
         return None
     if len(values) > 1 or values[0] not in list(kind):

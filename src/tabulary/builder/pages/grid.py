@@ -1,19 +1,20 @@
-r"""The numbers of a table that is shown, with its totals or as shares, each with how far it may be off.
+r"""The numbers of a shown table, with its totals or as shares, each with its error.
 
-A total is a sum of cells whose errors hang together, so its error is its own:
+A total is a sum of cells with dependent errors, so its error needs its own computation:
 
-* Where the smaller table is free, a total is a number of that table, and has its error: the two agree, for everything
-  that is served is made of the same measurements. With cell keys they do not: the smaller table is perturbed by itself.
-* A sum of some levels is no table, and a smaller table may have to be paid for. Then the error of a linear estimate
-  follows from the draws that the cells share (`infer.sums.SumLaw`). The noise that is served treats all levels alike,
-  so sums of equally many possible cells of one axis have the same law, and one of them is reckoned for all.
-* The errors of a reconstructed table are simulated cell by cell; that of a sum of some levels is at most their sum.
+* If the smaller table is free, a total is a number of that table and has its error. The two tables agree, because all
+  tables come from the same measurements. With cell keys they do not: the smaller table has its own perturbation.
+* A sum of some levels is not a table, and a smaller table may cost. Then the error of a linear estimate follows from
+  the draws that the cells share (`infer.sums.SumLaw`). The noise treats all levels alike, so all sums of equally many
+  possible cells of one axis have the same law, and this module computes it once.
+* The errors of a reconstructed table are simulated cell by cell; the error of a sum of some levels is at most their
+  sum.
 
 A share is t/b for a part t of a sum b. Its interval is Fieller's: the ρ with |t - ρb| ≤ h(ρ), as in `infer.ratios`,
-with h² = h_t² - 2ρ k + ρ² h_b² for the half-widths of both. That is exact where the noise is normal, and a little
-off where it is not. The covariances of the cells with their sum add up to its variance; of cells that are alike each
-has the same, so k = h_b² n_t/n_b with n the numbers of possible cells. Of a reconstructed table nobody knows it, and
-k = -h_t h_b is the worst that it can be: its intervals are at least as wide as they should be.
+with h² = h_t² - 2ρ k + ρ² h_b² for the half-widths of both. That is exact for normal noise and a little off for other
+noise. The covariances of the cells with their sum add up to its variance. If all cells have the same law, the
+covariances are equal, so k = h_b² n_t/n_b with n the numbers of possible cells. For a reconstructed table k is not
+known, and k = -h_t h_b is the worst case: the intervals are at least as wide as necessary.
 """
 
 from collections.abc import Callable
@@ -37,13 +38,13 @@ from tabulary.workflows.answering.questions import Question
 
 Published = ReleasedTable | CellKeyTable
 Smaller = Callable[[Margin], Published | None]
-"""Gives the table by some of the attributes, of the same people; None if it is not to be had."""
+"""Gives the table by some of the attributes, for the same people; None if it is not available."""
 
 
 def smaller_tables(answers: Answerer, choices: Choices) -> Smaller | None:
-    """Return what gives the smaller tables of a chosen one; None where they would be new questions, to be paid for.
+    """Return a function that gives the smaller tables of a chosen one; None if they would cost as new questions.
 
-    They are made of what the table was made of: asking for them tells nothing new, and costs nothing.
+    The smaller tables come from the same measurements as the chosen one, so they reveal nothing new and cost nothing.
     """
     if answers.method is ProtectionMethod.interactive:
         return None
@@ -54,7 +55,7 @@ def smaller_tables(answers: Answerer, choices: Choices) -> Smaller | None:
         try:
             return question.cut(answers.answer(question.margin(answers.domain)).table)
         except TableRefused:
-            # By a rule about its own counts; the larger table is shown all the same.
+            # A rule about its own counts refuses it; the larger table is still shown.
             return None
 
     return smaller
@@ -62,12 +63,12 @@ def smaller_tables(answers: Answerer, choices: Choices) -> Smaller | None:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The numbers of a table in rows and columns, the totals of rows in the last column, those of columns last of all.
+    """The numbers of a table in rows and columns; the last column has totals of rows, the last row totals of columns.
 
-    A number that is not given is NaN in `values`, one whose error is not known is NaN in `widths`: 95 % half-widths for
-    counts, the larger side of the interval for shares. `parts` counts the possible cells in each sum; with none it
-    cannot be but zero. `alike` says that the law of all cells is one, so that their covariances with a sum are known;
-    `bounded` that some totals' widths are bounds.
+    A missing number is NaN in `values`, an unknown error is NaN in `widths`. Widths are 95 % half-widths for counts,
+    and the larger side of the interval for shares. `parts` counts the possible cells in each sum; a sum without any is
+    always zero. `alike` means that all cells have the same law, so that their covariances with a sum are known;
+    `bounded` means that the widths of some totals are upper bounds.
 
     >>> from tabulary.core.domain import Domain
     >>> from tabulary.core.table import Table
@@ -113,11 +114,11 @@ class Grid:
 
     @property
     def doubt(self) -> NDArray[np.bool_]:
-        """Where noise dominates: the interval reaches zero, or lies below it and has missed the truth."""
+        """The cells where noise dominates: the interval reaches zero, or is below zero and misses the truth."""
         return np.asarray((self.widths > 0) & (self.lower <= 0))
 
     def shares(self, show: Show) -> "Grid":
-        """Return the counts as per cent of their row, their column or of all; NaN where the whole may be nothing."""
+        """Return the counts as per cent of their row, their column or of all; NaN if the whole may be zero."""
         whole = {
             Show.row_percent: np.s_[:, -1:],
             Show.column_percent: np.s_[-1:, :],
@@ -140,7 +141,7 @@ class Grid:
                 np.where(known, 100 * ends, np.nan)
                 for ends in (top / bottom, (m - spread) / a, (m + spread) / a)
             )
-        # A part that is the whole is all of it, whatever its error is.
+        # A part that equals the whole is 100 %, without error.
         exact = known & (self.parts == parts) & ~np.isnan(self.widths)
         lower, upper = (np.where(exact, estimate, end) for end in (lower, upper))
         widths = np.maximum(upper - estimate, estimate - lower)
@@ -149,7 +150,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The cells of a table, laid out in two dimensions, and where its sums come from."""
+    """The cells of a table in two dimensions, and the source of its sums."""
 
     choices: Choices
     values: Floats
@@ -178,7 +179,7 @@ class _Cells:
             self._own_table(summed) is None for summed in (columns, rows) if summed
         )
         if bounded:
-            # Of several bounds the least: all is the sum of the rows, and of the columns.
+            # The smallest of several bounds: the total is the sum of the rows, and also of the columns.
             least = min(float(totals.sum()) for _, totals in (corner, beside, below))
             corner = corner[0], np.asarray(least)
         values, widths = (
@@ -191,7 +192,7 @@ class _Cells:
         return Grid.about(values, widths, parts, alike=linear, bounded=bounded)
 
     def _totals(self, axis: int | None, by: Margin) -> tuple[Floats, Floats]:
-        """Return the sums over an axis, or over all, and how far they may be off."""
+        """Return the sums over an axis, or over all, and their errors."""
         own = self._own_table(tuple(a for a in self.choices.by if a not in by))
         found = None if own is None else own(by)
         if found is not None:
@@ -203,7 +204,7 @@ class _Cells:
         return values, np.asarray(self.widths.sum(axis=axis))
 
     def _own_table(self, summed: Margin) -> Smaller | None:
-        """Return what gives the table without some attributes, if that is the total of what is shown."""
+        """Return the source of the table without some attributes, if that table holds the totals of the shown cells."""
         return None if any(a in summed for a, _ in self.choices.keep) else self.smaller
 
     def _linear_widths(self, covariance: CellCovariance, axis: int | None) -> Floats:
@@ -221,12 +222,12 @@ class _Cells:
 
 
 def _line(axis: int | None, line: int) -> Any:
-    """Return where the cells of one sum stand."""
+    """Return the positions of the cells of one sum."""
     return ((line, slice(None)), (slice(None), line))[1 - axis] if axis is not None else np.s_[:]
 
 
 def _numbers(table: Published) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Return the counts, NaN where withheld; their half-widths, NaN where not known; which cells may hold anyone."""
+    """Return the counts, NaN if withheld; their half-widths, NaN if not known; and which cells are possible."""
     possible = ~np.asarray(table.domain.impossible(table.margin))
     if isinstance(table, ReleasedTable):
         return table.counts.astype(np.float64), table.half_widths().astype(np.float64), possible

@@ -1,4 +1,4 @@
-"""A table as it stands on a page: headers with what they span, cells with their marks, totals, and notes."""
+"""The layout of a table on a page: headers with their spans, cells with their marks, totals, and notes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +29,19 @@ MEASURES: Mapping[Show, str] = {
     Show.column_percent: "Per cent of the column",
     Show.total_percent: "Per cent of all",
 }
-"""What the numbers are, by what was chosen."""
+"""The name of the numbers, for each choice."""
 
 _TOTAL = "Total"
-# A half-width below this, in people or in points, earns a decimal; one ten times a unit or more a coarser unit.
+# Below this half-width, in people or in points, show a decimal; from ten times a unit on, use a coarser unit.
 _EARNS_A_DECIMAL = 2.0
 
 
 class PageCell(NamedTuple):
-    """A number as it is shown: rounded, how far it may be off, and whether noise dominates it.
+    """A shown number: rounded, with its half-width, and whether noise dominates it.
 
-    `levels` names the cell as a query, "sex=F&age=old", for whoever picks it; an attribute that is summed over is not
-    in it. None where it cannot be picked: a sum of some of the levels. `value`, `lower` and `upper` are not rounded;
-    None where there is no number, or no interval.
+    `levels` names the cell as a query, "sex=F&age=old", so that a reader can select it; it leaves out attributes that
+    are summed over. None if the cell cannot be selected: a sum of some of the levels. `value`, `lower` and `upper` are
+    not rounded; None if there is no number, or no interval.
 
     >>> PageCell("1,240", "35", False, "sex=F", False, 1239.6, 1205.1, 1274.1).words
     '1,240, give or take 35'
@@ -60,7 +60,7 @@ class PageCell(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The number for whoever hears it, or points at it."""
+        """The number in words, for screen readers and tooltips."""
         if self.text == NO_NUMBER:
             return "no number is given"
         if self.text == IMPOSSIBLE:
@@ -71,10 +71,10 @@ class PageCell(NamedTuple):
 
 @dataclass(frozen=True)
 class BuiltTable(PageTable[PageCell]):
-    """Everything that a page writes of a table, in the order in which it is written.
+    """Everything that a page shows of a table, in the order of the page.
 
-    `row_labels` and `column_labels` name the rows and columns without totals, a label for each attribute; one empty
-    tuple where there is no attribute.
+    `row_labels` and `column_labels` name the rows and columns without totals, one label per attribute; one empty tuple
+    if there is no attribute.
 
     >>> from tabulary.core.table import Table
     >>> from tabulary.noise import DiscreteLaplace
@@ -112,10 +112,10 @@ class BuiltTable(PageTable[PageCell]):
         *,
         smaller: Smaller | None = None,
     ) -> "BuiltTable":
-        """Return the view of an answer, cut to the question of the choices. Post-processing: reads no data.
+        """Return the layout of an answer, cut to the question of the choices. Post-processing: reads no data.
 
-        `smaller` gives the totals of tables that need it (`grid.smaller_tables`, where `grid` says which they are).
-        Without it the errors of totals of a reconstructed table are bounds.
+        `smaller` gives the totals of tables that need it (`grid.smaller_tables`; `grid` says which tables do). Without
+        it the errors of totals of a reconstructed table are upper bounds.
         """
         grid = Grid.of(answer.table, choices, smaller=smaller)
         named = _Names(answer.table.domain, choices, variables)
@@ -140,7 +140,7 @@ class BuiltTable(PageTable[PageCell]):
 
     @property
     def size(self) -> str:
-        """How large the table is, its totals not counted."""
+        """The size of the table, without its totals."""
         rows, columns = len(self.row_labels), len(self.column_labels)
         cells = f"{rows * columns:,} cell{'' if rows * columns == 1 else 's'}"
         return f"{cells}, {rows:,} × {columns:,}" if rows > 1 and columns > 1 else cells
@@ -152,7 +152,7 @@ class BuiltTable(PageTable[PageCell]):
 
 @dataclass(frozen=True)
 class _Names:
-    """What the variables and levels of a table are called, and where."""
+    """The names of the variables and levels of a table, and their places."""
 
     domain: Domain
     choices: Choices
@@ -167,7 +167,7 @@ class _Names:
         return code if self.choices.names is Names.codes else self.variables[attribute].level(code)
 
     def levels(self, attribute: str) -> list[str]:
-        """Return what the levels of an attribute are called."""
+        """Return the names of the levels of an attribute."""
         return [self.level(attribute, code) for code in self.domain.levels_of(attribute)]
 
     def labels(self, attributes: Margin) -> tuple[tuple[str, ...], ...]:
@@ -175,14 +175,14 @@ class _Names:
         return tuple(product(*map(self.levels, attributes)))
 
     def queries(self, attributes: Margin) -> list[str | None]:
-        """Return every row or column as a query, and last their sum; None where that is one of some levels only."""
+        """Return every row or column as a query, and last their sum; None if it is a sum of only some levels."""
         kept = dict(self.choices.keep)
         codes = product(*map(self.domain.levels_of, attributes))
         found: list[str | None] = [urlencode(list(zip(attributes, each, strict=True))) for each in codes]
         return [*found, None if any(a in kept for a in attributes) else ""]
 
     def caption(self) -> str:
-        """Return what the table shows of whom."""
+        """Return the caption: what the table shows, and for which people."""
         sides = ((self.choices.rows, "rows"), (self.choices.columns, "columns"))
         by = [f"{', '.join(map(self.variable, side))} ({words})" for side, words in sides if side]
         only = "; ".join(f"{self.variable(a)}: {self.level(a, code)}" for a, code in self.choices.where)
@@ -190,7 +190,7 @@ class _Names:
         return f"{said}, only {only}" if only else said
 
     def head(self, width: int) -> tuple[tuple[Header, ...], ...]:
-        """Return the rows of headers above so many columns."""
+        """Return the rows of headers above this number of columns."""
         rows, columns = self.choices.rows, self.choices.columns
         deep = 1 + len(columns)
         stub = tuple(Header(self.variable(a), "col", rowspan=deep, kind="stub") for a in rows) or (
@@ -212,13 +212,13 @@ class _Names:
         return tuple(head)
 
     def row_heads(self) -> Iterator[tuple[Header, ...]]:
-        """Yield the headers that begin in each row, and last that of the total."""
+        """Yield the headers that begin in each row, and last the header of the total."""
         rows = self.choices.rows
         if not rows:
             yield (Header(MEASURES[self.choices.show], "row"),)
             return
         sizes = [len(self.domain.levels_of(a)) for a in rows]
-        # So many rows below a level of each attribute.
+        # The number of rows that a level of each attribute spans.
         spans = [math.prod(sizes[depth + 1 :]) for depth in range(len(rows))]
         for number, labels in enumerate(self.labels(rows)):
             yield tuple(
@@ -231,22 +231,22 @@ class _Names:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What numbers are rounded to, the same for a whole table; per cent signs are part of the number."""
+    """The rounding of numbers, the same for a whole table; per cent signs are part of the number."""
 
     unit: float
     percent: bool
 
     def number(self, value: float) -> str:
-        """Return a number as it is shown, with a true minus sign and no minus zero."""
+        """Return the text of a number, with a true minus sign and no minus zero."""
         text = self._written(round(value / self.unit) * self.unit)
         return f"{text}\u00a0%" if self.percent else text
 
     def width(self, value: float) -> str:
-        """Return a half-width as it is shown, rounded up: an interval that is shown is not too short."""
+        """Return the text of a half-width, rounded up, so that no shown interval is too short."""
         return self._written(math.ceil(value / self.unit - 1e-6) * self.unit)
 
     def note(self) -> str:
-        """Return what was rounded to what."""
+        """Return a sentence about the rounding."""
         words = {0.1: "one decimal", 1: "whole numbers"}.get(self.unit, f"multiples of {self.unit:,.0f}")
         return (
             f"Numbers are rounded here to {words}, as their errors justify, and half-widths upwards. Downloads and the "
@@ -320,7 +320,7 @@ def _joined(row: str | None, column: str | None) -> str | None:
 
 
 def _notes(shown: Grid, choices: Choices, answer: TableAnswer, unit: _Unit) -> Iterator[str]:
-    """Yield what a reader should know of the numbers, what matters most first."""
+    """Yield notes about the numbers for readers, the most important first."""
     counted, keyed = choices.show is Show.counts, isinstance(answer.table, CellKeyTable)
     summed = not counted or (choices.totals and bool(choices.by))
     if keyed:

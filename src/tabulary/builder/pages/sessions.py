@@ -1,7 +1,7 @@
-"""Signing in to pages: a token, once, for a session that a cookie names, and forms that nobody else can send.
+"""Signing in to pages: a token begins a session, a cookie names the session, and nobody else can send its forms.
 
-The cookie is out of reach of scripts, is sent along from pages of this service alone, and where the service is reached
-by HTTPS over nothing else. It opens pages and never the API, so what a program may do does not depend on a browser.
+Scripts cannot read the cookie. The browser sends it only from pages of this service and, if the service uses HTTPS,
+only over HTTPS. The cookie opens pages and never the API, so a program's rights do not depend on a browser.
 """
 
 import hashlib
@@ -26,19 +26,19 @@ FORM_TOKEN = "form_token"
 SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
 
 REFERRER_POLICY = {"Referrer-Policy": "same-origin"}
-"""Of a page with a form: under the policy of all other answers a browser would not say where the form comes from."""
+"""For a page with a form: under the policy of all other answers a browser would hide the origin of the form."""
 
 _SESSION, _VISITOR = "tabulary-session", "tabulary-visitor"
-# A form has a few fields, each of which names something.
+# A form has only a few fields.
 _MOST_FIELDS = 20
 _LOOKING_AT_ONCE = 8
-# What a session is for, and the only places that anyone is sent to after signing in.
+# The pages that a session is for. After signing in, a redirect goes only to these.
 _PLACES = ("/custodian", "/datasets/")
 
 
 @dataclass(frozen=True)
 class SignedIn:
-    """Whoever signed in: the token, and what every form of theirs has to carry in its field `FORM_TOKEN`."""
+    """A person who signed in: their token, and the value that each of their forms needs in the field `FORM_TOKEN`."""
 
     token: Token
     form_token: str
@@ -55,19 +55,19 @@ class SignedIn:
 
 
 class SessionGate:
-    """Looks at the session that a request shows, begins one and ends it.
+    """Checks the session of a request, begins sessions and ends them.
 
-    A page that needs someone calls `signed_in`, and sends whoever is not to `sign_in_url`. A form that changes
-    something, or that spends, is read by `form`, which refuses one that was not sent from a page of this session.
+    A page that needs a session calls `signed_in`, and sends everyone else to `sign_in_url`. `form` reads a form that
+    changes or spends something, and refuses one that does not come from a page of this session.
     """
 
     def __init__(self, state: State) -> None:
         self._sessions = state.sessions
-        # Threads of its own: a state that hangs must not take those that make tables.
+        # Its own threads: a state that hangs must not block the threads that make tables.
         self._threads = CapacityLimiter(_LOOKING_AT_ONCE)
 
     async def signed_in(self, request: Request) -> SignedIn | None:
-        """Return who signed in; None where nobody did, where the session has ended, or where the token has."""
+        """Return who signed in; None if nobody did, or if the session or the token has ended."""
         name = _cookie(request, _SESSION)
         if not name:
             return None
@@ -80,7 +80,7 @@ class SessionGate:
     async def sign_in(self, request: Request, text: str) -> tuple[Token, str]:
         """Return the token of this text and the name of a new session; refuse and slow down as the API does.
 
-        The session that the request came with is ended: whoever knew its name knows nothing of the new one.
+        The old session of the request ends, so its name does not help anyone who knew it.
         """
         gate: Gate = request.app.state.gate
         address = address_of(request.scope)
@@ -98,10 +98,10 @@ class SessionGate:
 
 
 async def form(request: Request, expected: str | None) -> dict[str, str]:
-    """Return the fields of a form, without the form token; refuse a form that was not sent from a page of ours.
+    """Return the fields of a form, without the form token; refuse a form from a page of another site.
 
-    `expected` is the form token of whoever sends it. What a browser says about where a form comes from is looked at
-    as well: either would do.
+    `expected` is the form token of the sender. The browser's statement about the origin of the form is checked too;
+    either check would be enough.
     """
     _refuse_from_elsewhere(request)
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -125,7 +125,7 @@ async def form(request: Request, expected: str | None) -> dict[str, str]:
 
 
 def form_token(name: str) -> str:
-    """Return what the forms of a session carry: only who knows the session's name can tell, and it tells no name.
+    """Return the form token of a session. It needs the session's name, and does not reveal the name.
 
     >>> len(form_token("5f3a")), form_token("5f3a") == form_token("5f3b")
     (64, False)
@@ -134,15 +134,15 @@ def form_token(name: str) -> str:
 
 
 def visitor_form_token(request: Request) -> str | None:
-    """Return what the form to sign in has to carry when it comes back; None from who was not given one."""
+    """Return the form token that the sign-in form must send back; None if the caller has none."""
     name = _cookie(request, _VISITOR)
     return form_token(name) if name else None
 
 
 def welcome(request: Request) -> tuple[str, str | None]:
-    """Return the form token of someone who has no session, and the name to be set by `remember_visitor` if it is new.
+    """Return the form token of a visitor without a session, and the name for `remember_visitor` if it is new.
 
-    Signing in needs it too, or another site could sign somebody in as somebody else.
+    The sign-in form needs it too: otherwise another site could sign a visitor in as somebody else.
     """
     if name := _cookie(request, _VISITOR):
         return form_token(name), None
@@ -151,23 +151,23 @@ def welcome(request: Request) -> tuple[str, str | None]:
 
 
 def remember_visitor(response: Response, request: Request, name: str) -> None:
-    """Set the cookie that the form to sign in belongs to; it opens nothing."""
+    """Set the cookie for the sign-in form; it opens nothing."""
     _set(response, request, _VISITOR, name)
 
 
 def remember_session(response: Response, request: Request, name: str) -> None:
-    """Set the cookie of a session, for as long as the browser runs; when the session ends is for the service to say."""
+    """Set the cookie of a session until the browser closes. The service decides when the session ends."""
     _set(response, request, _SESSION, name)
     _forget(response, request, _VISITOR)
 
 
 def forget_session(response: Response, request: Request) -> None:
-    """Take the cookie of a session back."""
+    """Remove the cookie of a session."""
     _forget(response, request, _SESSION)
 
 
 def sign_in_url(place: str) -> str:
-    """Return the address at which to sign in, and from there to a place of this service.
+    """Return the address of the sign-in page, which then leads to a place of this service.
 
     >>> sign_in_url("/datasets/survey/table?rows=age")
     '/sign-in?to=%2Fdatasets%2Fsurvey%2Ftable%3Frows%3Dage'
@@ -176,14 +176,14 @@ def sign_in_url(place: str) -> str:
 
 
 def place_after(wanted: str, token: Token | None) -> str:
-    """Return where somebody goes who signed in: where they wanted to, if that is here and for them.
+    """Return the place after signing in: the requested one, if it is in this service and open to them.
 
     >>> place_after("https://elsewhere.example", None), place_after("//elsewhere.example", None)
     ('/custodian', '/custodian')
     """
     analyst = token is not None and token.role is Role.analyst
     places = _PLACES[1:] if analyst else _PLACES
-    # Printable: a header holds nothing else.
+    # Printable: a header may hold nothing else.
     if wanted.startswith(places) and wanted.isascii() and wanted.isprintable():
         return wanted
     return "/" if analyst else "/custodian"
@@ -191,7 +191,7 @@ def place_after(wanted: str, token: Token | None) -> str:
 
 def _refuse_from_elsewhere(request: Request) -> None:
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    # The first is said by every browser of today where the connection is safe, the second by those before as well.
+    # Every current browser sends the first over a secure connection; older ones send the second.
     if site is not None:
         ours = site in ("same-origin", "none")
     else:
@@ -209,7 +209,7 @@ def _cookie(request: Request, kind: str) -> str:
 
 
 def _named(request: Request, kind: str) -> str:
-    # The prefix keeps other hosts of the same domain from setting it; browsers want HTTPS for it.
+    # With the prefix, other hosts of the same domain cannot set the cookie; browsers require HTTPS for it.
     return f"__Host-{kind}" if _is_secure(request) else kind
 
 

@@ -1,4 +1,4 @@
-"""Signing in and signing out, for the pages that are not for everyone."""
+"""Signing in and signing out, for the pages that are not public."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -15,7 +15,7 @@ from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.state.sessions import IDLE, LONGEST
 
 Fields = Mapping[str, str]
-"""What was filled into a form."""
+"""The values of a sent form."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -30,7 +30,7 @@ class SignInPages:
         self._gate = gate
 
     def shows(self, make: Callable[[Request, SignedIn], Response]) -> Endpoint:
-        """Return what serves a page to a custodian alone; the page is made in a thread."""
+        """Return the handler that serves a page only to a custodian; a thread makes the page."""
 
         async def serve(request: Request) -> Response:
             who = await self._gate.signed_in(request)
@@ -41,11 +41,11 @@ class SignInPages:
         return serve
 
     def does(self, act: Callable[[Request, SignedIn, Fields], Response]) -> Endpoint:
-        """Return what takes a form from a custodian alone, sent from a page of their session."""
+        """Return the handler that accepts a form only from a custodian, sent from a page of their session."""
 
         async def serve(request: Request) -> Response:
             who = await self._gate.signed_in(request)
-            # Of a stranger's form not even the fields are read.
+            # Do not even read the fields of a stranger's form.
             if who is None or not who.is_custodian:
                 return self._closed(request, who)
             fields = await sessions.form(request, who.form_token)
@@ -60,7 +60,7 @@ class SignInPages:
         return self._form(request, request.query_params.get("to", ""), who)
 
     async def sign_in(self, request: Request) -> Response:
-        """Begin a session with a token, and go to where somebody wanted to."""
+        """Begin a session with a token, and go to the requested page."""
         wanted = ""
         try:
             fields = await sessions.form(request, sessions.visitor_form_token(request))
@@ -75,7 +75,7 @@ class SignInPages:
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
         who = await self._gate.signed_in(request)
-        # Without a session there is nothing that another site could end.
+        # Without a session, another site cannot end anything.
         if who is not None:
             await sessions.form(request, who.form_token)
             await self._gate.sign_out(request)
@@ -84,7 +84,7 @@ class SignInPages:
         return response
 
     def _closed(self, request: Request, who: SignedIn | None) -> Response:
-        # A form that was left open too long leads to its page, which shows what is there now.
+        # If the session ended before a form was sent, go to the page of the form, which shows the current state.
         query = f"?{request.url.query}" if request.url.query and request.method == "GET" else ""
         wanted = f"{request.url.path}{query}"
         if who is None:
@@ -96,7 +96,7 @@ class SignInPages:
     def _form(
         self, request: Request, wanted: str, who: SignedIn | None, refusal: HTTPProblem | None = None
     ) -> Response:
-        """Return the form to sign in, with why somebody was refused, if they were."""
+        """Return the sign-in form, with the reason of a refusal if there was one."""
         form_token, visitor = sessions.welcome(request)
         status, error, headers = 200, "", sessions.REFERRER_POLICY
         if refusal is not None:

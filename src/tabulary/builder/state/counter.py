@@ -18,9 +18,9 @@ Key = tuple[str, str, str, int, str]
 class RequestCounter:
     """Requests counted in memory, and written in batches by a thread of its own every few seconds.
 
-    A crash loses the last seconds; a commit whose outcome is not known may be written twice: it is a statistic, and
-    no account. While the database is down the counts wait in memory, one number for each kind of request, however
-    many there are. The thread starts with the first request, in the process that serves it.
+    A crash loses the last seconds, and a commit with an unknown outcome may be written twice: this is a statistic, not
+    an account. While the database is down, the counts wait in memory, one number for each kind of request. The thread
+    starts with the first request, in the process that serves it.
     """
 
     def __init__(self, write: Callable[[Iterable[Requests]], None], *, every: float = 5.0) -> None:
@@ -43,8 +43,8 @@ class RequestCounter:
                 self._thread.start()
 
     def flush(self) -> bool:
-        """Write what was counted; return whether it is written. What is not is kept for the next time."""
-        # One at a time, so that whoever flushes last leaves nothing behind that another still holds.
+        """Write the counts; return whether that worked. Unwritten counts wait for the next time."""
+        # One flush at a time, so that after the last one nothing is left in another.
         with self._writing:
             with self._lock:
                 counts, self._counts = self._counts, Counter()

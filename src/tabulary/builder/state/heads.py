@@ -1,4 +1,4 @@
-"""The newest heads of the ledger that a service has seen: what finds an older copy of the ledger put back."""
+"""The newest heads of the ledger that a service has seen. They expose an older copy of the ledger."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tabulary.builder.state import schema
 from tabulary.builder.state.database import Database
 from tabulary.core.head import Head
 
-# Both databases take it. A head never goes back, whoever is late: the newest vouches for all before it.
+# Both databases accept it. A late worker never sets a head back: the newest head vouches for all earlier ones.
 _ADVANCE = text(
     "INSERT INTO heads (account, entries, digest) VALUES (:account, :entries, :digest) ON CONFLICT (account) "
     "DO UPDATE SET entries = excluded.entries, digest = excluded.digest WHERE excluded.entries > heads.entries"
@@ -37,7 +37,7 @@ class Heads:
 
     def note(self, heads: Sequence[Head]) -> None:
         """Advance to these heads, in one transaction. Many workers may do so at the same time."""
-        # In one order everywhere, so that two workers never wait for each other's rows in a circle.
+        # The same order everywhere, so that two workers never deadlock on each other's rows.
         rows = [vars(head) for head in sorted(heads, key=lambda head: head.account)]
         with self._database.writing() as connection:
             connection.execute(_ADVANCE, rows)

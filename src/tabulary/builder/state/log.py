@@ -1,7 +1,7 @@
-"""The log of what was done to a service: who did what, when and to what. It is append-only.
+"""The log of all actions on a service: who did what, when and to what. It is append-only.
 
-It tells of accounts, tokens, versions, sign-ins and starts. It holds no text of a token, no question of anybody, and
-nothing that depends on a record.
+It records accounts, tokens, versions, sign-ins and starts. It holds no token text, no question, and nothing that
+depends on a record.
 """
 
 import json
@@ -29,7 +29,7 @@ _BATCH = 1_000
 
 
 class Action(StrEnum):
-    """What can be done to a service."""
+    """The kinds of actions on a service."""
 
     key_made = "key made"
     ledger_made = "ledger made"
@@ -48,7 +48,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who does something: the name and id of a token with the address that it was shown from, or none of us."""
+    """Who does something: the name and id of a token and the address it came from, or a part of the system."""
 
     name: str
     token: str | None = None
@@ -56,22 +56,22 @@ class Actor:
 
     @classmethod
     def of(cls, token: "Token", address: str | None = None) -> "Actor":
-        """Return whoever shows a token."""
+        """Return the actor with this token."""
         return cls(token.name, token.id, address)
 
 
 COMMAND_LINE = Actor("command line")
 SERVICE = Actor("service")
 STRANGER = "unknown"
-"""The name of whoever shows a token that nobody has."""
+"""The name of an actor with an unknown token."""
 
 
 @dataclass(frozen=True)
 class LogEntry:
     """One entry, as the log keeps it for ever. `number` counts from 1.
 
-    `at` is the time in UTC, ISO 8601. `token` is the id of the token that was shown, and `address` where that came
-    from. `digest` is the SHA-256 of `previous`, the digest of the entry before, and of everything else in the entry.
+    `at` is the time in UTC, ISO 8601. `token` is the id of the token, and `address` the address it came from. `digest`
+    is the SHA-256 of `previous`, the digest of the previous entry, and of everything else in the entry.
     """
 
     number: int
@@ -91,14 +91,14 @@ class LogEntry:
 
     @property
     def is_sound(self) -> bool:
-        """Whether its digest is that of its content."""
+        """Whether its digest agrees with its content."""
         content = {name: value for name, value in vars(self).items() if name not in ("previous", "digest")}
         return link(self.previous, content) == self.digest
 
 
 @dataclass(frozen=True)
 class Act:
-    """A transaction that is written down: `note` what it does, and both are kept or neither is."""
+    """A transaction with a log entry: `note` what it does. Both are committed, or neither is."""
 
     connection: Connection
     notes: list[tuple[Actor, Action, str]] = field(default_factory=list)
@@ -111,8 +111,8 @@ class Act:
 class Log:
     """The entries of the log, and a copy of them in a file of JSON lines, if the service keeps one.
 
-    Triggers of the database refuse to change or remove an entry. Whoever can remove those as well breaks the chain of
-    digests, which `check` finds.
+    Triggers of the database refuse to change or remove an entry. Somebody who removes the triggers and changes an entry
+    breaks the chain of digests, and `check` finds that.
 
     >>> import tempfile
     >>> from tabulary.builder.state import State
@@ -138,16 +138,16 @@ class Log:
             self._file.catch_up(self.entries)
 
     def add(self, by: Actor, action: Action, object: str = "") -> None:  # noqa: A002 — the field's name
-        """Write down something that changes nothing in the state itself."""
+        """Log an action that changes nothing in the state itself."""
         with self.writing() as act:
             act.note(by, action, object)
 
     def add_once(self, by: Actor, action: Action, objects: Iterable[str], *same: Action) -> None:
-        """Write it down of each object of which no entry says so already, nor one of the actions `same`."""
+        """Log the action for each object that has no entry with this action or one of the actions `same`."""
         columns = schema.log.c
         query = select(columns.object).where(columns.action.in_([action, *same]))
         with self.writing() as act:
-            # Locked first, so that of many workers that start at once one writes.
+            # Lock first, so that only one of many starting workers writes.
             self._head(act.connection)
             known = set(act.connection.execute(query).scalars())
             for each in objects:
@@ -155,7 +155,7 @@ class Log:
                     act.note(by, action, each)
 
     def add_unless_last(self, by: Actor, action: Action, object: str) -> None:  # noqa: A002
-        """Write it down unless the last entry says the same: a start that is tried for ever is one entry."""
+        """Log the action unless the last entry is the same: repeated attempts to start make one entry."""
         columns = schema.log.c
         query = select(columns.actor, columns.action, columns.object).order_by(columns.number.desc()).limit(1)
         with self.writing() as act:
@@ -197,7 +197,7 @@ class Log:
             if entry.number != number + 1 or entry.previous != digest or not entry.is_sound:
                 raise self._broken(f"holds a changed entry {number + 1}, or has lost it")
             number, digest = entry.number, entry.digest
-            # Others may add to it while it is read.
+            # Others may add entries during the reading.
             if number == head["entries"] and digest != head["digest"]:
                 raise self._broken(f"holds a changed entry {number}")
         if number < head["entries"]:
@@ -237,7 +237,7 @@ class Log:
             connection.execute(update(schema.log_head).values(entries=number + 1, digest=digest))
 
     def _head(self, connection: Connection) -> tuple[int, str]:
-        """Return the number and digest of the last entry; nobody else appends until the transaction ends."""
+        """Return the number and digest of the last entry; nobody else can append until the transaction ends."""
         found = connection.execute(
             select(schema.log_head.c.entries, schema.log_head.c.digest).with_for_update()
         ).first()

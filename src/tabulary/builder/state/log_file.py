@@ -1,4 +1,4 @@
-"""The copy of the log in a file of JSON lines, for whoever collects the logs of a machine."""
+"""The copy of the log in a file of JSON lines, for tools that collect the logs of a machine."""
 
 import json
 import logging
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 class LogFile:
-    """A file to which every entry of the log is appended, one JSON object per line, by whichever process is there.
+    """A file that gets every entry of the log, one JSON object per line. Any process of the service may append.
 
-    What a crash or a full disk kept from it is appended with the next entry, so it lacks none for long. Each machine
-    of a service has its own, and every entry is in each. Its owner alone may read it.
+    If a crash or a full disk prevents an entry, the file gets it together with the next one. Each machine of a service
+    has its own file with every entry. Only its owner may read it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,7 +45,7 @@ class LogFile:
             ) from None
 
     def catch_up(self, entries: Callable[[int], Iterable["LogEntry"]]) -> None:
-        """Append the entries that it lacks. What was done is done: a file that takes none is warned of."""
+        """Append the missing entries. If the file cannot be written, warn: the action itself is already done."""
         try:
             with self._opened() as handle:
                 last = self._last(handle)
@@ -70,7 +70,7 @@ class LogFile:
             os.close(handle)
 
     def _last(self, handle: int) -> tuple[int, str] | None:
-        """Return the last whole line, and remove half a line that a process left which was killed."""
+        """Return the last complete line, and remove the partial line of a killed process."""
         size = os.fstat(handle).st_size
         tail = os.pread(handle, _TAIL, max(0, size - _TAIL))
         whole = tail[: tail.rfind(b"\n") + 1]

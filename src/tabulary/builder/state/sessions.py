@@ -1,4 +1,4 @@
-"""Sessions: who signed in to the pages with a token. Of a session the database holds its digest alone."""
+"""Sessions: who signed in to the pages with a token. The database holds only the digest of a session."""
 
 import hashlib
 import secrets
@@ -12,20 +12,20 @@ from tabulary.builder.state.log import Action, Actor, Log
 from tabulary.builder.state.tokens import Clock, Role, Token, token_from_row
 
 IDLE = timedelta(minutes=30)
-"""A session that nobody uses for so long has ended."""
+"""A session ends after this time without use."""
 
 LONGEST = timedelta(hours=12)
-"""A session ends after so long, however much it is used."""
+"""A session ends after this time in any case."""
 
-# How exactly it is known when a session was last used: a page that is read writes nothing most of the time.
+# The precision of the last use of a session, so that most page views write nothing.
 _NOTED = timedelta(minutes=1)
 
 
 class Sessions:
-    """The sessions of a service: each belongs to a token, and is good for no longer than that.
+    """The sessions of a service: each belongs to a token, and ends with it at the latest.
 
-    The name of a session is 256 random bits, so its SHA-256 leads nowhere, and to look it up by that tells nothing
-    about a name that is nearly right. It is made when somebody signs in, and never taken from them.
+    The name of a session is 256 random bits, so its SHA-256 does not reveal it, and a lookup by the SHA-256 reveals
+    nothing about a nearly correct name. The service makes the name at sign-in and never accepts one from the caller.
 
     >>> import tempfile
     >>> from tabulary.builder.state import State
@@ -44,9 +44,9 @@ class Sessions:
         self._log = log
 
     def begin(self, token: Token, address: str | None = None) -> str:
-        """Return the name of a new session, which is kept nowhere. Sessions that have ended are forgotten.
+        """Return the name of a new session. The name is not stored. Ended sessions are deleted.
 
-        That a custodian signed in, and from which address, is written to the log.
+        The log records the sign-in of a custodian and the address.
         """
         name = secrets.token_hex(32)
         now, sessions = self._clock(), schema.sessions
@@ -87,7 +87,7 @@ class Sessions:
         return token
 
     def end(self, name: str, address: str | None = None) -> None:
-        """End a session, immediately and permanently; one that is not there has ended already."""
+        """End a session, immediately and permanently; a missing session has ended already."""
         sessions, tokens = schema.sessions, schema.tokens
         mine = sessions.c.digest == _digest(name)
         with self._log.writing() as act:

@@ -29,10 +29,10 @@ def _now() -> datetime:
 class State:
     """What a table builder remembers besides its ledger. Nothing in it depends on a record.
 
-    Shared by the threads of a process and by many processes; a process opens it for itself. `tokens` are who may ask,
-    `sessions` are who signed in with one, `log` is what the custodian did, of which `log_file` gets a copy, `usage` is
-    what was asked, `counter` counts requests for it, `heads` are the newest heads of the ledger, and `remember` keeps
-    the facts that must not change between two starts. Use it as a context manager, or `close` it.
+    Threads and processes share it; each process opens it for itself. `tokens` says who may ask, and `sessions` who
+    signed in with a token. `log` records what the custodian did, and `log_file` gets a copy. `usage` records the
+    requests, and `counter` counts them. `heads` are the newest heads of the ledger. `remember` keeps the facts that
+    must not change between two starts. Use it as a context manager, or `close` it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, State.create(f"{folder}/state.sqlite") as state:
@@ -75,11 +75,11 @@ class State:
     def remember(self, name: str, value: str) -> None:
         """Keep a fact for ever; refuse a value other than the one that was kept first.
 
-        So that a lost ledger, another key or noise that is drawn otherwise is found when the service starts, before it
-        gives a second answer to an old question. Of many processes that say it at once, the first is heard.
+        So the service notices a lost ledger, another key or another sampler when it starts, before it gives a second
+        answer to an old question. If many processes set a fact at once, the first one wins.
         """
         with self.database.writing() as connection:
-            # Both databases take it: the row is written unless one of that name is there.
+            # Both databases accept it: it writes the row unless there is one with that name.
             connection.execute(
                 text("INSERT INTO facts (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"),
                 {"name": name, "value": value},
@@ -93,7 +93,7 @@ class State:
             )
 
     def recall(self, name: str) -> str | None:
-        """Return the fact of that name, or None where none was kept."""
+        """Return the fact with that name, or None if there is none."""
         with self.database.reading() as connection:
             found: str | None = connection.execute(_fact(name)).scalar()
         return found

@@ -1,4 +1,4 @@
-"""Tokens: who may ask, and who may look after the service. Of a token the database holds its digest alone."""
+"""Tokens: who may ask, and who may manage the service. The database holds only the digest of a token."""
 
 import hashlib
 import hmac
@@ -21,7 +21,7 @@ Clock = Callable[[], datetime]
 
 _FORM = re.compile(r"tab_([0-9a-f]{12})_[0-9a-f]{64}")
 
-# What an unknown token is compared with, so that it takes the same work to refuse. No text has this digest.
+# Unknown tokens are compared with this, so that their refusal takes the same time. No text has this digest.
 _NO_DIGEST = "0" * 64
 
 LONGEST_LIFE = 3650
@@ -29,7 +29,7 @@ LONGEST_LIFE = 3650
 
 
 class Role(StrEnum):
-    """What a token is good for: to ask questions that cost, or to look after the service."""
+    """The purpose of a token: to ask questions that cost, or to manage the service."""
 
     analyst = "analyst"
     custodian = "custodian"
@@ -37,10 +37,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Token:
-    """What is known of a token: all but its text, which was shown once.
+    """Everything about a token except its text, which was shown once.
 
-    `account` is the ledger account that pays for an analyst's questions. `expires` and `revoked` are None for a token
-    that lasts and that nobody took back.
+    `account` is the ledger account that pays for an analyst's questions. `expires` is None for a token without an end,
+    and `revoked` is None for a token that nobody revoked.
     """
 
     id: str
@@ -57,16 +57,15 @@ class Token:
         return f"{self.id}, {self.name}, {self.role}"
 
     def good_at(self, moment: datetime) -> bool:
-        """Return whether the token opens anything at that moment."""
+        """Return whether the token is valid at that moment."""
         return self.revoked is None and (self.expires is None or moment < self.expires)
 
 
 class Tokens:
     """The tokens of a service.
 
-    A token is 256 random bits, so its SHA-256 leads nowhere and needs neither salt nor stretching. It is looked up by
-    its identifier, which is no secret, and its digest is compared in constant time, whether the identifier is known
-    or not.
+    A token is 256 random bits, so its SHA-256 does not reveal it and needs neither salt nor stretching. The lookup uses
+    the identifier, which is not secret. The comparison of digests takes constant time, also for an unknown identifier.
     """
 
     def __init__(self, database: Database, clock: Clock, log: Log) -> None:
@@ -83,10 +82,10 @@ class Tokens:
         *,
         by: Actor = COMMAND_LINE,
     ) -> tuple[Token, str]:
-        """Return a new token and its text, which is kept nowhere: show it to its owner and forget it.
+        """Return a new token and its text. The text is not stored: show it to its owner and forget it.
 
-        `name` says whose it is. It is good for `days`, or until it is revoked. An analyst's token names the account
-        that pays; a custodian's pays for nothing. `by` is who makes it, for the log.
+        `name` is the owner. The token is valid for `days`, or until it is revoked. An analyst's token names the account
+        that pays; a custodian's token pays for nothing. `by` is who makes it, for the log.
         """
         if not name.strip() or len(name) > 200 or not name.isprintable():
             raise InvalidArgument("a token needs a name of at most 200 printable characters. None was made.")
@@ -117,12 +116,12 @@ class Tokens:
         return token, text
 
     def find(self, text: str) -> Token | None:
-        """Return the token of that text if it is good now: known, not expired, not revoked."""
+        """Return the token of that text if it is valid now: known, not expired, not revoked."""
         token = self.known(text)
         return token if token is not None and self.is_good(token) else None
 
     def known(self, text: str) -> Token | None:
-        """Return the token of that text, even if it has expired or was revoked; None where the text is a guess."""
+        """Return the token of that text, even if it has expired or was revoked; None if there is no such token."""
         shaped = _FORM.fullmatch(text)
         row = None
         if shaped is not None:
@@ -139,16 +138,16 @@ class Tokens:
         return None if row is None else token_from_row(dict(row))
 
     def is_good(self, token: Token) -> bool:
-        """Return whether a token opens anything now."""
+        """Return whether a token is valid now."""
         return token.good_at(self._clock())
 
     def revoke(self, id: str, *, by: Actor = COMMAND_LINE) -> bool:  # noqa: A002 — the field's name
-        """Take a token back, immediately and permanently; return whether there is such a token."""
+        """Revoke a token, immediately and permanently; return whether there is such a token."""
         tokens = schema.tokens
         with self._log.writing() as act:
             row = act.connection.execute(select(tokens).where(tokens.c.id == id)).mappings().first()
             done = act.connection.execute(
-                # The first time stands, however often it is revoked.
+                # Keep the time of the first revocation.
                 update(tokens)
                 .where(tokens.c.id == id, tokens.c.revoked.is_(None))
                 .values(revoked=self._clock())

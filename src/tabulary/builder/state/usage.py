@@ -16,9 +16,9 @@ PUBLIC = "public"
 
 @dataclass(frozen=True)
 class Requests:
-    """How many requests of one kind were answered in one way on one day.
+    """The number of requests of one kind and one outcome on one day.
 
-    `dataset` is empty where a request was for none that is known; `status` is the first digit of the HTTP status;
+    `dataset` is empty if the request named no known dataset; `status` is the first digit of the HTTP status;
     `caller` is the id of a token, or "public". `number` is the place in the list, and None before it is stored.
     """
 
@@ -50,7 +50,7 @@ class Usage:
 
     def add(self, rows: Iterable[Requests]) -> None:
         """Add to what was counted before, in one transaction. Many workers may add at the same time."""
-        # In one order everywhere, so that two workers never wait for each other's rows in a circle.
+        # The same order everywhere, so that two workers never deadlock on each other's rows.
         values = [
             {column: value for column, value in vars(row).items() if column != "number"}
             for row in sorted(rows, key=lambda row: astuple(row)[:5])
