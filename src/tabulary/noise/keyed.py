@@ -23,8 +23,8 @@ _BLOCK_WORDS = 512
 def derived_key(key: bytes, *context: str) -> bytes:
     """Return a key of 32 bytes for this context: HMAC-SHA-256 of the context under the key.
 
-    Each part of the context goes with its length, so that no two contexts are the same bytes. Different contexts have
-    keys that are independent as far as anyone without the key can tell, and none leads back to the key.
+    Each part of the context goes with its length, so that no two contexts are the same bytes. For anyone without the
+    key, the keys of different contexts look independent, and none reveals the key.
 
     >>> derived_key(bytes(32), "noise", "census").hex()[:16]
     'fb3092241bdea1a2'

@@ -1,4 +1,4 @@
-"""How far a weighted sum of independent draws strays from zero."""
+"""How far a weighted sum of independent draws can be from zero."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _BLUR_ORDER = 16
 # Weights this close, relatively, count as multiples of one step.
 _ALIKE = 1e-12
 _LARGEST_DENOMINATOR = 360
-# Above so many steps the blur costs less.
+# Above this many steps the blur costs less.
 _LARGEST_LATTICE = 1 << 17
 _PIECE = 1 << 14
 
