@@ -173,6 +173,7 @@ print(shown[0] == shown[1], mechanism, *shown[0][:2])
     assert found == (0, "True running-totals 200 200"), found
 
 
+@pytest.mark.slow
 def test_no_raw_record_moves_its_integers_further_than_the_loss_and_a_smaller_claim_is_found(package):
     code = f"""
 sys.path.append({str(ROOT)!r})

@@ -53,6 +53,7 @@ def package(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_study_of_another_package_is_listed_and_runs_with_its_options(package):
     assert "coins Draw noise." in tabulary("study", path=package)[1]
     code, said = tabulary("study", "coins", "--number", "5", "--processes", "1", path=package)
@@ -61,6 +62,7 @@ def test_a_study_of_another_package_is_listed_and_runs_with_its_options(package)
     assert len((package / "study-coins" / "numbers" / "draws.csv").read_text().splitlines()) == 6
 
 
+@pytest.mark.slow
 def test_a_study_takes_the_options_of_every_study_and_no_option_that_it_does_not_name(package):
     assert tabulary("study", "coins", "--quick", "--seed", "7", "-o", "out", path=package)[0] == 0
     assert "1 numbers were drawn." in (package / "out" / "index.html").read_text()
