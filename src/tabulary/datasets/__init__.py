@@ -1,6 +1,6 @@
 """Data to try things on: six published tables, and a generator of made-up people.
 
-Nothing here is confidential. The tables are in print; the people do not exist.
+Nothing here is confidential. The tables are published; the people do not exist.
 """
 
 from typing import TYPE_CHECKING

@@ -22,7 +22,7 @@ MAX_PEOPLE = 100_000_000
 """The most records that `people` makes."""
 
 
-# Records drawn at once, and in a row group of the file. Part of the meaning of a seed: do not change.
+# The number of records per draw and per row group of the file. A seed depends on it: do not change it.
 CHUNK = 1 << 20
 
 
@@ -44,8 +44,8 @@ def people(
     """Return `n` records of `people_domain()`; with a `path`, write them to that Parquet file and return it.
 
     Each record is an independent draw from one fixed population, so the same `n` and `seed` give the same
-    records. No record stands in a structural zero. A file appears only when it is whole and never replaces
-    another; writing it takes the memory of about a million records, whatever `n`.
+    records. No record is in a structural zero. A file appears only when it is complete and never replaces another;
+    writing it takes the memory of about a million records, for any `n`.
 
     >>> table = people(1000, seed=7)
     >>> table.num_rows, table.column_names[:3]
@@ -60,7 +60,7 @@ def people(
 
 @dataclass(frozen=True)
 class _Alias:
-    """Cells to draw from in constant time (Walker 1977): a slot keeps its cell or gives way to another."""
+    """A table for draws in constant time (Walker 1977): a slot gives its own cell or another one."""
 
     keep: NDArray[np.float64]
     other: NDArray[np.intp]
@@ -79,7 +79,7 @@ def alias_table(probability: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 
     Cells below the average are topped up by those above, each light cell from the heavy one whose surplus is
     being used up; a heavy cell left short is topped up by the next. Running sums of the shortfalls and of the
-    surpluses say who meets whom, so that no loop is needed.
+    surpluses match the cells, so that no loop is needed.
 
     >>> keep, other = alias_table(np.array([0.125, 0.875]))
     >>> keep.tolist(), other.tolist()
@@ -87,15 +87,15 @@ def alias_table(probability: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
     """
     weight = probability * len(probability) / probability.sum()
     keep, other = np.ones(len(weight)), np.arange(len(weight))
-    # Rounding can leave every weight a hair below one; the largest counts as heavy all the same.
+    # Rounding can leave every weight slightly below one; the largest still counts as heavy.
     is_heavy = weight >= min(1.0, weight.max())
     light, heavy = np.flatnonzero(~is_heavy), np.flatnonzero(is_heavy)
     surplus, shortfall = np.cumsum(weight[heavy] - 1), np.cumsum(1 - weight[light])
     before = np.concatenate([[0.0], shortfall])[:-1]
-    # The last heavy cell answers for what rounding leaves over.
+    # The last heavy cell takes the rest that rounding leaves.
     giver = np.searchsorted(surplus, before, side="right").clip(max=len(heavy) - 1)
     keep[light], other[light] = weight[light], heavy[giver]
-    # The light cell at which each heavy one runs out, if it does so between two sums and not at one.
+    # The light cell at which each heavy one runs out, if that is between two sums and not at one.
     last = np.searchsorted(shortfall, surplus[:-1], side="right")
     short = np.flatnonzero(last < len(light))
     short = short[before[last[short]] < surplus[short]]
@@ -117,7 +117,7 @@ def _chunks(n: int, seed: int, progress: Progress | None) -> Iterator[pyarrow.Re
     population = _population()
     schema = _schema()
     labels = [pyarrow.array(levels, pyarrow.string()) for levels in people_domain().levels]
-    # numpy.random serves here because this is a model of people and not a privacy noise.
+    # numpy.random is allowed here because this is a model of people and not a privacy noise.
     generator = np.random.Generator(np.random.PCG64(seed))
     for start in range(0, n, CHUNK):
         size = min(CHUNK, n - start)

@@ -66,7 +66,7 @@ _CENTRE_OF_AGES = {"London": 34.0, "South West": 62.0}
 def people_domain() -> Domain:
     """Return the domain of `people`: seven attributes and their structural zeros.
 
-    Those under 15 have no employment status; who is not at work has no occupation; schooling takes time.
+    People under 15 have no employment status; people without work have no occupation; schooling takes time.
 
     >>> people_domain().shape
     (11, 2, 21, 5, 12, 9, 5)

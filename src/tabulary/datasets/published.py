@@ -1,4 +1,4 @@
-"""The published tables, each with its source and what had to be corrected in it."""
+"""The published tables, each with its source and its corrections."""
 
 import tomllib
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import UnknownDataset, listed
 
-# In the order of the papers they stand in, and within a paper as printed.
+# In the order of the papers, and within a paper as printed.
 _NAMES = ("fungus", "autoworkers", "rochdale", "journey-to-work", "uk-census", "hair-eye-gene")
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A published table and what there is to know about it.
+    """A published table and the facts about it.
 
-    `meanings` says what each attribute stands for; `corrections`, where the table departs from the page and
-    why; `model`, the log-linear model that the source fits. `people` and `probability` are there for
-    `hair-eye-gene` only: the size of each group, and the chance of being counted in it. A table on fewer
-    attributes than `table` holds the same value along the others.
+    `meanings` says what each attribute means; `corrections` says where and why the table differs from the page;
+    `model` is the log-linear model that the source fits. Only `hair-eye-gene` has `people` and `probability`: the
+    size of each group, and the chance of being counted in it. A table on fewer attributes than `table` holds the same
+    value along the others.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Dataset:
         object.__setattr__(self, "meanings", MappingProxyType(dict(self.meanings)))
 
     def __reduce__(self) -> tuple[type["Dataset"], tuple[Any, ...]]:
-        # A read-only view cannot go from process to process; what it views can.
+        # A read-only view cannot be sent to another process; the viewed object can.
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return type(self), tuple((values | {"meanings": dict(self.meanings)}).values())
 
@@ -101,7 +101,7 @@ def _read(name: str) -> Dataset:
 
 
 def _table(attributes: Mapping[str, Mapping[str, Any]], part: Mapping[str, Any]) -> Table:
-    """Return the table whose counts stand as on the page, with its attributes in the order of the file."""
+    """Return the table whose counts have the order of the page, with its attributes in the order of the file."""
     printed = Domain({a: attributes[a]["levels"] for a in part["printed"]})
     counts = np.asarray(part["counts"]).reshape(printed.shape)
     return Table(printed, counts).transpose([a for a in attributes if a in printed.attributes])

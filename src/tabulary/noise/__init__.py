@@ -1,9 +1,8 @@
 """Integer noise, drawn exactly.
 
-`DiscreteLaplace`, `DiscreteGaussian` and `RoundedGaussian` say which law; a `Sampler` draws from it; an
-`Entropy` supplies the bits; `weighted_half_width` says how far a combination of draws strays. The laws that
-are drawn are the laws that are written down, not floating-point neighbours of them:
-`docs/explanation/exact-noise.md` has the argument, and says how to add a law.
+`DiscreteLaplace`, `DiscreteGaussian` and `RoundedGaussian` are laws; a `Sampler` draws from a law; an `Entropy`
+supplies the bits; `weighted_half_width` bounds a combination of draws. The draws have exactly the stated law, not a
+floating-point approximation of it: `docs/explanation/exact-noise.md` has the argument, and says how to add a law.
 
 >>> noise = DiscreteGaussian.from_sigma(40)
 >>> noisy = [120, 75] + ExactSampler().draw(noise, 2)

@@ -12,7 +12,7 @@ from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidNoise
 
 # Within these bounds every draw that could occur in the life of the universe fits 64 bits, and every formula
-# stays inside double precision. A scale outside them is a slip of the pen.
+# stays inside double precision. A scale outside them is a mistake.
 SMALLEST_SCALE = Fraction(1, 2**40)
 LARGEST_SCALE = Fraction(2**40)
 

@@ -1,4 +1,4 @@
-"""How likely a released value is for each count that may lie behind it, laid out for the compiled kernels."""
+"""The likelihood of a released value for each possible count, in the form that the compiled kernels read."""
 
 import math
 from dataclasses import dataclass

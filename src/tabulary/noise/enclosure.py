@@ -2,8 +2,7 @@
 
 An enclosure at precision p is a pair of integers (lower, upper) that promises
 lower ≤ x · 2**p ≤ upper. Lower ends are rounded down and upper ends up at every step, so the promise needs
-no error analysis: it holds by construction, whatever the precision. Precision only decides how close the two
-ends are.
+no error analysis: it holds by construction, at every precision. Precision only decides how close the two ends are.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +10,8 @@ from fractions import Fraction
 
 Enclosure = tuple[int, int]
 
-# The guard bits tried when a floor has to be certain. That an enclosure straddles a multiple of 2**-bits at
-# the first of these is a rarity; one that still does so at the last is a number that sits on it.
+# The guard bits tried when a floor has to be certain. At the first of these an enclosure rarely contains a multiple
+# of 2**-bits; if it still does at the last, the number equals that multiple.
 GUARDS = (128, 256, 512, 1024, 2048, 4096)
 
 

@@ -1,4 +1,4 @@
-"""Where randomness comes from: always an argument, by default the operating system."""
+"""The source of randomness: always an argument, by default the operating system."""
 
 import os
 from typing import Protocol
@@ -13,7 +13,7 @@ class Entropy(Protocol):
     """A source of independent, uniform 64-bit words."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """Return the next `count` words. No word is ever handed out twice."""
+        """Return the next `count` words. No word is ever returned twice."""
         ...
 
 
@@ -38,7 +38,7 @@ class SystemEntropy:
 def fresh_words(entropy: Entropy, count: int) -> NDArray[np.uint64]:
     """Return `count` words from `entropy`, or raise InvalidNoise.
 
-    One word too few would otherwise be stretched over many cells, and their noise would cancel.
+    Without this check, numpy could repeat a single word over many cells, and their noise would cancel.
     """
     words = entropy.words(count)
     if words.shape != (count,) or words.dtype != np.uint64:

@@ -84,7 +84,7 @@ class DiscreteGaussian(GaussianNoise):
 
     @property
     def variance(self) -> float:
-        """The variance of the integer law, by whichever theta series converges fast."""
+        """The variance of the integer law, by the theta series that converges faster."""
         return theta_variance(float(self.variance_parameter))
 
     def pmf(self, k: ArrayLike) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What the two Gaussian laws on the integers have in common: a variance parameter, a loss and a likelihood."""
+"""The common base of the two Gaussian laws on the integers: a variance parameter, a loss and a likelihood."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tabulary.noise.integer import IntegerNoise
 
 @dataclass(frozen=True)
 class GaussianNoise(IntegerNoise):
-    """Noise that resembles a Gaussian of variance σ² = `variance_parameter`, by being discrete or rounded."""
+    """Noise that resembles a Gaussian of variance σ² = `variance_parameter`: discrete or rounded."""
 
     kind: ClassVar[str] = "Gaussian"
     log_concave: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class GaussianNoise(IntegerNoise):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a law with one table of values, and one that is drawn by blocks."""
+        """Return a law with one table of values, and a law that is drawn by blocks."""
         return cls(Fraction(9)), cls(Fraction(10**8))
 
     @property

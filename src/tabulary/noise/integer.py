@@ -1,4 +1,4 @@
-"""What a law of noise owns: its cost, moments, probabilities, likelihood, description and words.
+"""The parts of a law of noise: its cost, moments, probabilities, likelihood, description and words.
 
 A law that is added to counts derives from `IntegerNoise`. It must state `family`, `reach`, `pmf`, and `slots` or
 `sample`; `unit_costs` and `costing` let it spend a loss. Everything else is computed from the probabilities of the
@@ -29,19 +29,19 @@ from tabulary.noise.sums import NEGLIGIBLE, check_sum_confidence, smallest
 
 # A law with more values than this is not listed value by value.
 _MOST_VALUES = 1 << 18
-# The sums of several draws are listed if the number of draws times that of values is at most this.
+# The sums of several draws are listed if draws times values is at most this.
 _MOST_SUMMED = 1 << 17
-# Exponentials of so many numbers are computed at a time.
+# This many exponentials are computed at a time.
 _PIECE = 1 << 22
 # Integers beyond this have no probability.
 _LARGEST = float(1 << 62)
 
 
 class AddedNoise(ABC):
-    """A law on the integers of what is added to a count, whatever the count; drawn exactly and described in public.
+    """A law of the integer that is added to a count, the same for every count; drawn exactly and described in public.
 
-    It need not be symmetric or unbiased. A description holds no seed and no draw: it is what an analyst needs to
-    model the noise.
+    It need not be symmetric or unbiased. A description holds no seed and no draw: only what an analyst needs to model
+    the noise.
     """
 
     log_concave: ClassVar[bool] = False
@@ -54,7 +54,7 @@ class AddedNoise(ABC):
     @property
     @abstractmethod
     def support(self) -> Integers:
-        """Every value the noise can take, ascending; of a law without a bound, all but those too unlikely to matter."""
+        """Every value the noise can take, ascending; for an unbounded law, all but those too unlikely to matter."""
 
     @property
     @abstractmethod
@@ -84,7 +84,7 @@ class AddedNoise(ABC):
         return _listed_likelihood(self, terms)
 
     def likelihood_at_minimum(self, minimum: int) -> CountLikelihood:
-        """Return log P(a + X ≤ minimum): what was published as the minimum was that or less."""
+        """Return log P(a + X ≤ minimum): a value that was published as the minimum was that or less."""
         support = self.support
         below = np.cumsum(self.pmf(support))
         counts = np.arange(minimum - int(support[0]) + 1)
@@ -116,14 +116,14 @@ class IntegerNoise(AddedNoise):
 
     @property
     def unit_costs(self) -> Mapping[type[Loss], Fraction]:
-        """What a change of one unit costs at most, in every currency that the law earns.
+        """The largest cost of a change of one unit, in every currency that the law supports.
 
         A change of c units costs c times as much ε, or c² times as much ρ; draws that are independent add up.
         """
         return {}
 
     def unit_cost(self, currency: type[Loss]) -> Fraction:
-        """Return what a change of one unit costs in a currency, or raise InvalidNoise if the law does not earn it."""
+        """Return the cost of a change of one unit in a currency; raise InvalidNoise if the law does not support it."""
         if currency not in self.unit_costs:
             raise InvalidNoise(
                 f"{self.words} does not earn a loss of {currency.__name__}. Nothing was drawn. Use a law that does."
@@ -132,7 +132,7 @@ class IntegerNoise(AddedNoise):
 
     @classmethod
     def costing(cls, currency: type[Loss], unit_cost: Fraction) -> Self:
-        """Return the law of this family of which a change of one unit costs `unit_cost`, or raise InvalidNoise."""
+        """Return the law of this family for which a change of one unit costs `unit_cost`, or raise InvalidNoise."""
         raise InvalidNoise(
             f"no scale of {cls.family} noise is known to spend a loss of {currency.__name__}. Nothing was drawn. "
             "Use a law that spends it."
@@ -150,7 +150,7 @@ class IntegerNoise(AddedNoise):
         raise InvalidNoise(f"{self.words} has no scale that a loss depends on. Nothing was drawn.")
 
     def loss(self, noise: ArrayLike, shift: ArrayLike) -> Floats:
-        """Return log P(X = k) - log P(X = k + shift), k = `noise`: what it tells whoever compares two counts."""
+        """Return log P(X = k) - log P(X = k + shift), k = `noise`: the privacy loss between two counts."""
         k = np.asarray(noise)
         return np.asarray(self.log_pmf(k) - self.log_pmf(k + np.asarray(shift)))
 
@@ -164,7 +164,7 @@ class IntegerNoise(AddedNoise):
     def unrounded_cdf(self, noise: Floats, shift: int) -> Floats:
         """Return the probability of at most noise + shift, for real noise.
 
-        A law that is a rounded continuous one has the probability of that one: its loss bounds that of the rounded.
+        A rounded continuous law gives the probability of the continuous one, whose loss bounds that of the rounded.
         """
         whole = np.clip(np.floor(noise), -_LARGEST, _LARGEST)
         reached = self.cdf(whole.astype(np.int64) + shift)
@@ -182,7 +182,7 @@ class IntegerNoise(AddedNoise):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return laws that are drawn in each of the ways that this family has, such as a narrow and a wide one."""
+        """Return one law for each way this family draws, such as a narrow and a wide one."""
         return ()
 
     # Probabilities and moments.
@@ -204,7 +204,7 @@ class IntegerNoise(AddedNoise):
 
     @property
     def fourth_cumulant(self) -> float:
-        """How much heavier than normal the tails are: κ₄; lighter tails are taken as normal, with 0."""
+        """The excess of the tails over normal ones: κ₄; 0 for lighter tails, which count as normal."""
         fourth = float(_probabilities(self) @ self.support.astype(np.float64) ** 4)
         return max(0.0, fourth - 3 * self.variance**2)
 
@@ -219,8 +219,8 @@ class IntegerNoise(AddedNoise):
     def half_width(self, confidence: float, terms: int = 1) -> int:
         r"""Return the smallest h with P(\|X₁ + … + X_terms\| ≤ h) ≥ `confidence`.
 
-        By Fourier transform on a circle that Hoeffding's inequality makes large enough: what wraps around
-        has probability at most 1e-17.
+        By Fourier transform on a circle that is large enough by Hoeffding's inequality: the probability of wrapping
+        around is at most 1e-17.
         """
         check_half_width(confidence, terms)
         single = self.reach
@@ -250,7 +250,7 @@ class IntegerNoise(AddedNoise):
     def log_moment_bound(self, t: ArrayLike) -> Floats:
         """Return an upper bound of log E exp(tX) for every real t, infinite where there is none.
 
-        By default that of the law within `reach`, which differs from this one in probability by at most 1e-30.
+        By default the bound of the law within `reach`, which differs from this law in probability by at most 1e-30.
         """
         tilts = np.abs(np.asarray(t, dtype=np.float64))
         support = self.support
@@ -286,7 +286,7 @@ class IntegerNoise(AddedNoise):
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Return the names of the exact parameters."""
-        # Every law is a dataclass, which its base cannot say.
+        # Every law is a dataclass; its base class cannot declare that.
         described: Any = cls
         return tuple(field.name for field in fields(described))
 
@@ -331,7 +331,7 @@ def _inversion(noise: IntegerNoise) -> Inversion:
 
 @lru_cache(maxsize=64)
 def _listed_likelihood(noise: AddedNoise, terms: int) -> CountLikelihood:
-    """Return log p(x - a) for every count a that may lie behind x."""
+    """Return log p(x - a) for every possible count a of x."""
     support = noise.support
     if terms == 1:
         table = noise.log_pmf(support)
@@ -357,7 +357,7 @@ def _listed_likelihood(noise: AddedNoise, terms: int) -> CountLikelihood:
 
 
 def _slope(noise: AddedNoise, table: Floats) -> float:
-    """Return how a table of log-probabilities goes on: not at all for a law with a bound."""
+    """Return how a table of log-probabilities continues: it ends for a law with a bound."""
     endless = table.size > 1 and float(noise.pmf(noise.support[-1] + 1)) > 0
     return (
         min(float(table[-1] - table[-2]), -1e-9) if endless and np.isfinite(table[-2:]).all() else -math.inf
@@ -365,7 +365,7 @@ def _slope(noise: AddedNoise, table: Floats) -> float:
 
 
 def _summed(terms: Callable[[Floats], Floats], arguments: Floats, weights: Floats) -> Floats:
-    """Return Σ weight · term of every argument, some of them at a time, so that they fit the memory."""
+    """Return Σ weight · term for every argument, a few at a time, so that they fit the memory."""
     flat = arguments.reshape(-1)
     pieces = np.array_split(flat, max(1, flat.size * weights.size // _PIECE))
     return np.concatenate([terms(piece) @ weights for piece in pieces]).reshape(arguments.shape)

@@ -2,7 +2,7 @@
 
 A service that answers the same question for years, from several processes and machines, must add the same noise every
 time: fresh noise averages out. So its words come from a key that only the custodian has, and from the context they
-are drawn for. Whoever does not have the key cannot tell them from fresh ones.
+are drawn for. Without the key, nobody can distinguish them from fresh ones.
 """
 
 import hashlib
@@ -16,15 +16,15 @@ from tabulary.errors import InvalidNoise
 SMALLEST_KEY = 32
 """A key has at least this many bytes: nobody guesses 256 bits."""
 
-# Fixed for ever: other blocks would be other words, and so other noise for the same question.
+# Fixed for ever: another block size would give other words, and so other noise for the same question.
 _BLOCK_WORDS = 512
 
 
 def derived_key(key: bytes, *context: str) -> bytes:
     """Return a key of 32 bytes for this context: HMAC-SHA-256 of the context under the key.
 
-    Each part of the context goes with its length, so that no two contexts are the same bytes. Different contexts have
-    keys that are independent as far as anyone without the key can tell, and none leads back to the key.
+    Each part of the context goes with its length, so that no two contexts are the same bytes. For anyone without the
+    key, the keys of different contexts look independent, and none reveals the key.
 
     >>> derived_key(bytes(32), "noise", "census").hex()[:16]
     'fb3092241bdea1a2'
@@ -39,11 +39,11 @@ def derived_key(key: bytes, *context: str) -> bytes:
 
 
 class KeyedEntropy:
-    """The words of one key and context: the same again whenever they are asked for, in however many calls.
+    """The words of one key and context: always the same, for any number of calls.
 
-    SHAKE-256 over the derived key and the number of the block, 512 words a block. As good as fresh words against
-    everybody who does not have the key, provided that nothing is drawn twice from one context for different data:
-    the difference of two answers under the same noise is exact.
+    SHAKE-256 over the derived key and the number of the block, 512 words per block. As good as fresh words against
+    everybody without the key, if no context is used twice for different data: the difference of two answers with the
+    same noise is exact.
 
     >>> first, again = (KeyedEntropy(bytes(32), "census").words(3) for _ in range(2))
     >>> bool((first == again).all())

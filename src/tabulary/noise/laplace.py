@@ -26,7 +26,7 @@ _BLOCK_SCALE_BITS = 6
 _DIGIT_BITS = 12
 # exp(-x) is no longer a float for x beyond this.
 _LARGEST_TILT = 600.0
-# The table of a sum of draws reaches so many scales, of which so many at its end are spoilt by the cut.
+# The table of a sum of draws reaches this many scales; the cut makes this many at its end wrong.
 _REACH, _SPOILT = 600.0, 25.0
 _LARGEST_TABLE = 1 << 20
 
@@ -78,7 +78,7 @@ class DiscreteLaplace(IntegerNoise):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a law with one table of values, and one that is drawn by blocks."""
+        """Return a law with one table of values, and a law that is drawn by blocks."""
         return cls(Fraction(3)), cls(Fraction(5000))
 
     def loss(self, noise: ArrayLike, shift: ArrayLike) -> Floats:
@@ -115,7 +115,7 @@ class DiscreteLaplace(IntegerNoise):
             offsets = np.zeros(count, dtype=np.int64)
             for place, digit in enumerate(digits):
                 offsets += digit.draw(count, entropy) << (place * _DIGIT_BITS)
-            # The sign of block 0 is 0: it holds the value 0 alone, whatever the offset.
+            # The sign of block 0 is 0: it holds the value 0 alone, for every offset.
             return np.asarray(np.sign(blocks) * (1 + ((np.abs(blocks) - 1) << block_bits) + offsets))
 
         return sample_in_pieces(draw, size)
@@ -197,7 +197,7 @@ class DiscreteLaplace(IntegerNoise):
         tilts = np.abs(np.asarray(t, dtype=np.float64))
         finite = tilts < min(float(1 / self.scale), _LARGEST_TILT)
         lost = 2 * self.variance * np.sinh(np.where(finite, tilts, 0.0) / 2) ** 2
-        # Rounding may put a tilt beside the pole on the pole.
+        # Rounding may move a tilt next to the pole onto the pole.
         finite &= lost < 1
         return np.where(finite, -np.log1p(-np.where(finite, lost, 0.0)), np.inf)
 
@@ -295,8 +295,8 @@ def _sum_likelihood(law: DiscreteLaplace, terms: int) -> CountLikelihood:
     """Return the law of a sum of draws.
 
     One more draw is a geometric filter over the table forward and backward: positive terms only, so that every
-    probability keeps its digits however small it is. What the cut at the end of the table takes away has died out
-    some scales before it; from there on the logarithm goes on as a straight line, which it nearly is.
+    probability keeps its digits however small it is. The effect of the cut at the end of the table vanishes some
+    scales before it; from there on the logarithm continues as a straight line, which it nearly is.
     """
     from tabulary.noise.geometric_filter import filtered
 

@@ -48,8 +48,8 @@ def noise_from_description(description: Mapping[str, object]) -> IntegerNoise:
 def law_from_description(description: Mapping[str, object], *, centre: int) -> SquareRootLaplace:
     """Return the law that `describe` described, about the count `centre`.
 
-    A description never tells the count; an analyst supposes one. Apart from `noise_from_description`, because
-    what replaces a count is no noise that a plan could ask for; fails closed as it does.
+    A description never contains the count; an analyst assumes one. It is separate from `noise_from_description`,
+    because a law that replaces a count is no noise for a plan. It fails closed in the same way.
 
     >>> law = law_from_description({"family": "square-root-laplace", "rate": "1/4"}, centre=3)
     >>> law.rate, law.centre
@@ -60,7 +60,7 @@ def law_from_description(description: Mapping[str, object], *, centre: int) -> S
 
 
 def _family(description: object, known: Collection[str]) -> str:
-    """Return the family of a description if it is one of those that are known, or raise InvalidNoise."""
+    """Return the family of a description if it is known, or raise InvalidNoise."""
     if not isinstance(description, Mapping):
         raise InvalidNoise(f"a noise description must be a mapping, not a {type(description).__name__}.")
     family = description.get("family")

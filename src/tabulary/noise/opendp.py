@@ -1,4 +1,4 @@
-"""Draws made by OpenDP, for those who want its vetted sampler instead of ours."""
+"""Draws made by OpenDP, for users who prefer its vetted sampler."""
 
 import math
 from fractions import Fraction

@@ -100,9 +100,9 @@ class RootBlocks:
     ) -> NDArray[np.bool_]:
         r"""Return, for each value b at its place, a coin flip of probability exp(-x), x = rate·(\|√b - √a\| - i·w).
 
-        The exponent lies between 0 and 1/2. Of uniform numbers V₁, V₂, … the first with Vₖ ≥ x/k has an odd k
-        with probability exp(-x): Canonne, Kamath & Steinke (2020), Algorithm 1. Doubles compare where they can
-        tell; the rest, one comparison in 2**40 or so, is settled by integer roots. No exponential is needed.
+        The exponent lies between 0 and 1/2. In a sequence of uniform numbers V₁, V₂, …, the first with Vₖ ≥ x/k has
+        an odd k with probability exp(-x): Canonne, Kamath & Steinke (2020), Algorithm 1. Doubles compare where they
+        can tell; the rest, one comparison in 2**40 or so, is settled by integer roots. No exponential is needed.
         """
         distances = np.abs(places).astype(np.float64)
         shifts = (values - self.centre).astype(np.float64)
@@ -183,7 +183,7 @@ def root_distances(shifts: NDArray[np.float64], centre: int) -> NDArray[np.float
     [1.0, 0.0, 1.0]
     """
     roots = np.sqrt(np.maximum(centre + shifts, 0)) + math.sqrt(centre)
-    # Of two different counts one is at least 1; of two zeros the distance is 0.
+    # One of two different counts is at least 1; the distance of two zeros is 0.
     return np.asarray(np.abs(shifts) / np.maximum(roots, 1))
 
 

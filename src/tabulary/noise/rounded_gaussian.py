@@ -42,11 +42,10 @@ class RoundedGaussian(GaussianNoise):
     P(k) = Φ((k + ½)/σ) - Φ((k - ½)/σ). For an integer n and a real x, n + round(x) = round(n + x) unless x
     lies on a half, which has probability zero. So adding this noise to a vector of integers has exactly the
     law of adding continuous Gaussian noise and rounding the result: post-processing, which costs nothing.
-    Whatever is a theorem about the continuous Gaussian mechanism therefore holds, in any dimension. For L2
-    sensitivity Δ that is the exact (ε, δ) curve of Balle & Wang (2018),
-    δ = Φ(Δ/(2σ) - εσ/Δ) - exp(ε)·Φ(-Δ/(2σ) - εσ/Δ), and (Δ²/(2σ²))-zero-concentrated differential privacy.
-    Unbiased. Its variance is σ² + 1/12 for all but the smallest σ: the price of rounding. A draw costs one
-    64-bit word below σ = 256, about three above.
+    So every privacy theorem about the continuous Gaussian mechanism holds, in any dimension. For L2 sensitivity Δ
+    these are the exact (ε, δ) curve of Balle & Wang (2018), δ = Φ(Δ/(2σ) - εσ/Δ) - exp(ε)·Φ(-Δ/(2σ) - εσ/Δ), and
+    (Δ²/(2σ²))-zero-concentrated differential privacy. Unbiased. Its variance is σ² + 1/12 for all but the smallest σ:
+    the price of rounding. A draw costs one 64-bit word below σ = 256, about three above.
 
     >>> noise = RoundedGaussian.from_sigma(40)
     >>> noise.half_width(0.95), round(noise.variance, 4)
@@ -73,9 +72,9 @@ class RoundedGaussian(GaussianNoise):
     def sample(self, size: int | tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
         """Return independent draws from exactly this law.
 
-        A wide law is drawn as the continuous Gaussian itself: a block of the half line, a point in the block
-        with as many bits as it takes, a coin that keeps it or not, a sign. The first bit of the point behind
-        its integer part rounds it.
+        A wide law is drawn as the continuous Gaussian itself: a block of the half line, a point in the block with as
+        many bits as needed, a coin that accepts or rejects it, a sign. The first bit after the integer part of the
+        point rounds it.
 
         >>> from tabulary.noise import SystemEntropy
         >>> RoundedGaussian(9).sample((2, 4), SystemEntropy()).shape

@@ -1,7 +1,7 @@
 """The sums behind the rounded Gaussian, in double precision.
 
-They describe the law to analysts; none has a say in a draw. Sums over the integers converge fast for small σ,
-their twins by Poisson summation for large: the law is a Gaussian blurred by a unit interval, at the integers.
+They describe the law to analysts; no draw uses them. Sums over the integers converge fast for small σ, their twins by
+Poisson summation for large: the law is a Gaussian blurred by a unit interval, at the integers.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Who draws: the one exact sampler, and the port another may fit."""
+"""The exact sampler, and the protocol for other samplers."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -27,7 +27,7 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True)
 class ExactSampler:
-    """Draws from exactly the law that was asked for, by lazily refined inversion.
+    """Draws from exactly the requested law, by lazily refined inversion.
 
     >>> from tabulary.noise import DiscreteLaplace
     >>> ExactSampler().draw(DiscreteLaplace(2), (3, 2)).shape

@@ -68,7 +68,7 @@ def laplace_digit_slots(scale: Fraction, place_bits: int, digit_bits: int, bits:
             powers.append(multiply(powers[-1], step, precision))
         whole = (one - powers[-1][1], one - powers[-1][0])
         if whole[0] <= 0:
-            # Too coarse to tell θ**radix from 1: every boundary may be anywhere, and more bits are asked for.
+            # Too coarse to distinguish θ**radix from 1: every boundary may be anywhere, and more bits are needed.
             return [(0, one)] * (radix - 1)
         return [divide((max(0, one - upper), one - lower), whole, precision) for lower, upper in powers[:-1]]
 

@@ -31,23 +31,23 @@ _STRIDE = 8
 class SquareRootLaplace:
     r"""The law with P(b) ∝ exp(-c·\|√b - √a\|) on b = 0, 1, 2, …, c = `rate` and a = `centre`.
 
-    What a count a is replaced by, not what is added to it. With c = ε/2 it is the exponential mechanism for the
-    loss \|√b - √a\|, (5.4) of Rinott, O'Keefe, Shlomo & Skinner (2018): 2c-differentially private for a count
-    that one record changes by at most one, because no root of a count then moves by more than one. Counts above
-    a few move far less, so the law is much wider than its promise asks for. It is biased upwards, by about 6/c²
-    where c is small or a large.
+    The draw replaces the count a; it is not added to it. With c = ε/2 it is the exponential mechanism for the loss
+    \|√b - √a\|, (5.4) of Rinott, O'Keefe, Shlomo & Skinner (2018): 2c-differentially private for a count that one
+    record changes by at most one, because no root of a count then moves by more than one. Counts above a few move far
+    less, so the law is much wider than its promise asks for. It is biased upwards, by about 6/c² where c is small or
+    a large.
 
     **How it is drawn.** The line is cut into blocks by the distance of √b from √a, in steps of w, the largest
     power of two with c·w ≤ 1/2. The edges lie at (√a ± i·w)², and which integer is next to each is decided
     by integer roots. Block i is proposed with the weight 2**k·exp(-c·w·i) by exact inversion, 2**k the
-    first power of two that is not below its size. Then k bits choose a value; one beyond the end of the block
-    is proposed anew, and another is kept with the probability exp(-c·(\|√b - √a\| - i·w)). What is left is
-    P(b) ∝ exp(-c·\|√b - √a\|), and its tail has no end. At least exp(-1/2)/2 = 0.30 of all proposals are kept,
-    for every rate and every centre.
+    first power of two that is not below its size. Then k bits choose a value. A value beyond the end of the block is
+    proposed again; any other is kept with the probability exp(-c·(\|√b - √a\| - i·w)). The result has P(b) ∝
+    exp(-c·\|√b - √a\|), with an unbounded tail. At least exp(-1/2)/2 = 0.30 of all proposals are kept, for every rate
+    and every centre.
 
-    A draw costs three to six 64-bit words, a new centre some seven milliseconds. How long a draw takes depends
-    on the centre, as it does for no noise that is added. The centre is the count that is to be hidden, so
-    neither `repr` nor `describe` shows it. Probabilities and moments are doubles, good to 1e-12.
+    A draw costs three to six 64-bit words, a new centre some seven milliseconds. The time of a draw depends on the
+    centre; for added noise it does not depend on the count. The centre is the count to protect, so neither `repr` nor
+    `describe` shows it. Probabilities and moments are doubles, good to 1e-12.
 
     >>> law = SquareRootLaplace("1/4", 10)
     >>> law
@@ -130,7 +130,7 @@ class SquareRootLaplace:
         return np.where(shifts >= -self.centre, self._weights(shifts) / self.normaliser, 0.0)
 
     def cdf(self, b: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of all that is at most b, for every integer b.
+        """Return the probability of all values up to b, for every integer b.
 
         >>> SquareRootLaplace(2, 1).cdf([-1, 0, 1, 10**6]).round(4).tolist()
         [0.0, 0.0611, 0.5126, 1.0]
@@ -181,7 +181,7 @@ def _runs(rate: Fraction, centre: int) -> NDArray[np.int64]:
 
     On no run does the exponent move by more than 8; none crosses the centre, where the law has its edge; none is
     longer than its distance from zero, where the root has its branch point, unless it is short enough to be
-    summed as it is. What lies beyond the last run is below the smallest double.
+    summed as it is. The rest beyond the last run is below the smallest double.
     """
     root = math.sqrt(centre)
     strides = _STRIDE / float(rate) * np.arange(-math.ceil(_REACH / _STRIDE), math.ceil(_REACH / _STRIDE) + 1)

@@ -1,6 +1,6 @@
 """Sums over runs of consecutive integers, by a few well-chosen points of each run.
 
-They describe laws to analysts; none has a say in a draw.
+They describe laws to analysts; no draw uses them.
 """
 
 import numpy as np

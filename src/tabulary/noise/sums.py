@@ -1,4 +1,4 @@
-"""How far a sum of independent draws strays from zero."""
+"""How far a sum of independent draws can be from zero."""
 
 import math
 from collections.abc import Callable

@@ -22,8 +22,8 @@ from tabulary.noise.truncated import LARGEST_BOUND
 class Tabulated(AddedNoise):
     """Noise with P(`lowest` + i) = `weights[i]` / Σ `weights`, drawn exactly.
 
-    The weights are whole numbers, so the law is the written one and no rounding of it. It need not be
-    symmetric or unbiased. Zero weights at the ends are dropped. A draw costs one 64-bit word.
+    The weights are whole numbers, so the law is exact, without rounding. It need not be symmetric or unbiased. Zero
+    weights at the ends are dropped. A draw costs one 64-bit word.
 
     >>> noise = Tabulated(-1, (1, 2, 1))
     >>> noise.pmf([-1, 0, 1, 2]).tolist(), noise.mean, noise.variance
@@ -46,7 +46,7 @@ class Tabulated(AddedNoise):
         if max(abs(self.lowest), abs(self.lowest + len(weights))) > LARGEST_BOUND:
             raise InvalidNoise(f"the values of a tabulated noise must lie within ±{LARGEST_BOUND:,}.")
         first, last = (next(i for i, w in enumerate(side) if w) for side in (weights, weights[::-1]))
-        # What never occurs at an end is no part of the law, and no boundary of the sampler lies at 0 or 1.
+        # Values at an end that never occur are no part of the law, so no boundary of the sampler lies at 0 or 1.
         object.__setattr__(self, "lowest", self.lowest + first)
         object.__setattr__(self, "weights", weights[first : len(weights) - last])
 
@@ -56,7 +56,7 @@ class Tabulated(AddedNoise):
     ) -> "Tabulated":
         """Return the law whose weights are `probabilities` in units of 2**-`bits`, rounded to the nearest.
 
-        What a numerical solver found is a float; what is published and drawn is this law.
+        A numerical solver finds floats; the published and drawn law is this exact one.
 
         >>> Tabulated.from_probabilities(0, np.array([0.25, 0.75]), bits=2).weights
         (1, 3)
@@ -75,7 +75,7 @@ class Tabulated(AddedNoise):
 
     @property
     def support(self) -> NDArray[np.int64]:
-        """The values from the lowest to the highest that is written down."""
+        """The values from the lowest to the highest listed one."""
         return np.arange(self.lowest, self.lowest + len(self.weights))
 
     @property

@@ -24,9 +24,9 @@ LARGEST_BOUND = 30_000
 class Truncated(IntegerNoise):
     r"""Noise with P(k) ∝ that of `law` for \|k\| ≤ `bound`, and zero beyond.
 
-    The truncated perturbations of Rinott, O'Keefe, Shlomo & Skinner (2018), (5.2) and (5.3). A bound costs
-    privacy: where a count moves by one, the outermost value becomes impossible, so no ε alone holds. What
-    does hold is computed in `tabulary.perturb`. Unbiased. A draw costs one 64-bit word.
+    The truncated perturbations of Rinott, O'Keefe, Shlomo & Skinner (2018), (5.2) and (5.3). A bound costs privacy:
+    where a count moves by one, the outermost value becomes impossible, so no ε alone holds. `tabulary.perturb`
+    computes the privacy that does hold. Unbiased. A draw costs one 64-bit word.
 
     >>> noise = Truncated(DiscreteLaplace("2/3"), 7)
     >>> noise.pmf([-8, -7, 0]).round(5).tolist()

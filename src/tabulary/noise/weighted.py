@@ -1,4 +1,4 @@
-"""How far a weighted sum of independent draws strays from zero."""
+"""How far a weighted sum of independent draws can be from zero."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tabulary.noise.checks import check_half_width
 from tabulary.noise.integer import IntegerNoise
 from tabulary.noise.sums import NEGLIGIBLE, check_sum_confidence, smallest
 
-# Probabilities are known to this, and the confidence is raised by it.
+# Probabilities have this error, and the confidence is raised by it.
 _PROBABILITY_ERROR = 1e-11
 # The blur that makes the law of the sum continuous: its reach in standard deviations, and its smoothness.
 _BLUR = 1e-3
@@ -21,7 +21,7 @@ _BLUR_ORDER = 16
 # Weights this close, relatively, count as multiples of one step.
 _ALIKE = 1e-12
 _LARGEST_DENOMINATOR = 360
-# Above so many steps the blur costs less.
+# Above this many steps the blur costs less.
 _LARGEST_LATTICE = 1 << 17
 _PIECE = 1 << 14
 
@@ -39,9 +39,9 @@ def weighted_half_width(noise: IntegerNoise, weights: ArrayLike, confidence: flo
       a characteristic function that falls like t**-16. The result is at most 2η too wide, but for 1e-11 in
       probability.
 
-    Post-processing: reads no data. The cost is that of some hundred thousand frequencies, of which few
-    survive the first weights: a fraction of a second for a thousand different weights. They survive longer
-    where most draws are zero, σ below 1/2 or so, and there it may take ten seconds.
+    Post-processing: reads no data. It evaluates some hundred thousand frequencies, and few of them remain after the
+    first weights: a fraction of a second for a thousand different weights. More remain where most draws are zero, σ
+    below 1/2 or so; there it may take ten seconds.
 
     >>> from tabulary.noise import DiscreteGaussian
     >>> weighted_half_width(DiscreteGaussian(1600), [0.5, -0.5, 0.5, 0.5], 0.95)
@@ -65,7 +65,7 @@ def weighted_half_width(noise: IntegerNoise, weights: ArrayLike, confidence: flo
 
 @dataclass(frozen=True, eq=False)
 class _Total:
-    """A sum of independent draws, each weight that occurs held once, ascending, with its count."""
+    """A sum of independent draws: its distinct weights, ascending, each with its count."""
 
     noise: IntegerNoise
     sizes: NDArray[np.float64]
@@ -111,7 +111,8 @@ class _Total:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the frequencies at which `start` times the characteristic function is not negligible.
 
-        And that product. The widest terms come first: where they have fallen, the others need not be asked.
+        It also returns that product. The widest terms come first: where they are negligible, the others are not
+        evaluated.
         """
         alive, values = frequencies, start
         for size, count in zip(sizes[::-1], self.counts[::-1], strict=True):

@@ -130,7 +130,7 @@ class _Restricted:
         row, column = np.nonzero(rows)
         values = rows[row, column]
         starts = np.searchsorted(row, np.arange(cells.size))
-        # Both parts of y_i stand in the row of a cell, with opposite signs.
+        # The row of a cell has both parts of y_i, with opposite signs.
         self._model.addRows(
             cells.size,
             np.full(cells.size, -highspy.kHighsInf),

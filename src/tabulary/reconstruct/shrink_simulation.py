@@ -105,7 +105,7 @@ def _relative(shrinkage: Shrinkage, shrunken: Shrunken, s: Margin) -> tuple[Floa
 def _combined(
     squares: Mapping[Margin, Floats], closed: Mapping[Margin, Floats], done: int
 ) -> dict[Margin, Floats]:
-    """Return the mean of the simulated and the closed variances; for each order, both have the same size."""
+    """Return the mean of the simulated and the closed variances, after scaling the closed ones of each order."""
     if not done:
         return dict(closed)
     scales = {}

@@ -1,4 +1,4 @@
-"""What may be concluded from a release and what may not, with its own numbers. Post-processing of the release alone."""
+"""The conclusions that a release supports or does not, with its own numbers. Post-processing of the release alone."""
 
 import math
 import shlex
@@ -24,7 +24,7 @@ _CLEARLY = 5
 
 @dataclass(frozen=True)
 class Conclusion:
-    """One thing that a reader may conclude, or may not, with the reason, and the command to run if there is one."""
+    """One conclusion that a reader may or may not draw, with the reason, and the command to run if there is one."""
 
     head: str
     words: str
@@ -33,7 +33,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Conclusions:
-    """What a release supports, what it does not, and the limits of each table that was looked at."""
+    """The supported and unsupported conclusions of a release, and the limits of each examined table."""
 
     may: tuple[Conclusion, ...]
     may_not: tuple[Conclusion, ...]
@@ -307,12 +307,12 @@ def _sampled() -> Conclusion:
 
 
 def _up(width: float) -> float:
-    """Return a limit that is not rounded in its own favour: to one decimal, upwards."""
+    """Return a limit, rounded upwards to one decimal."""
     return width if float(width).is_integer() else math.ceil(10 * width) / 10
 
 
 def _shell(word: str) -> str:
-    r"""Return a word as most shells take it.
+    r"""Return a word, quoted for most shells.
 
     >>> _shell("[sex age]"), _shell('[sex "birth country"]')
     ('"[sex age]"', '\'[sex "birth country"]\'')

@@ -27,7 +27,7 @@ def value_columns(data: bytes, rows: int, columns: int) -> list[NDArray[Any]]:
     if len(ends) != rows + 1 or not data.endswith(b"\n"):
         raise InvalidTable(f"it does not have {rows:,} rows.")
     commas = np.flatnonzero(text == ord(","))
-    # A number holds no comma, so the last commas of a line stand before its numbers.
+    # A number has no comma, so the last commas of a line come before its numbers.
     last = np.searchsorted(commas, ends[1:])
     if len(commas) < columns - 1 or last.min(initial=columns) < columns - 1:
         raise InvalidTable("a line of it has too few fields.")

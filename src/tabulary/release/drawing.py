@@ -1,7 +1,7 @@
 """The look of the project's charts, and how they become SVG and PNG.
 
-Hue, dash and shape all tell things apart, so that a picture reads in black and white. Altair is slow to import, so
-only what draws imports this module.
+Hue, dash and shape all distinguish things, so that a picture is readable in black and white. Altair is slow to
+import, so only drawing code imports this module.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """A table as a document: a table builder sends it and its client reads it, as plain data that JSON can hold.
 
-A document depends on the question, on the version of the dataset and on its noise, and on nothing of the call: the same
-question has the same document for ever, to the last byte. Real numbers are written in Python's shortest form, which
-reads back to the same number.
+A document depends only on the question, the version of the dataset and its noise, not on the call: the same question
+always gives the same document, to the last byte. Real numbers are written in Python's shortest form, which reads back
+to the same number.
 """
 
 import json
@@ -38,7 +38,7 @@ _TOLERANCE = 1e-9
 
 
 class WithheldCounts(Protocol):
-    """A published table without a known law of its errors: a count may be withheld, which its mask says."""
+    """A published table without a known law of its errors; its mask marks withheld counts."""
 
     @property
     def domain(self) -> Domain:
@@ -135,7 +135,7 @@ def signature_headers(content: bytes, key: SigningKey) -> dict[str, str]:
 
 
 def is_signed(content: bytes, header: str | None, key: PublicKey) -> bool:
-    """Return whether a document came with a signature of this key over its very bytes."""
+    """Return whether a document came with a signature of this key over exactly its bytes."""
     signature = None if header is None else signature_from_text(header)
     return signature is not None and key.holds(signature, signed_document(content))
 

@@ -78,7 +78,7 @@ class StagedFolder:
 
 @contextmanager
 def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> Iterator[StagedFolder]:
-    """Yield a folder to write into; at the end of the block it stands at `path`, whole.
+    """Yield a folder to write into; at the end of the block it appears at `path`, complete.
 
     Enter it before any budget is spent: it finds everything that would prevent writing later, such as an existing
     `path`, a missing or read-only parent, or too little room for `expected_bytes`. When the block raises, or writes
@@ -162,7 +162,7 @@ def plain_file(path: Path) -> Iterator[tuple[BinaryIO, int] | None]:
     )
     with os.fdopen(os.open(path, flags), "rb") as file:
         now = os.fstat(file.fileno())
-        # The same file that was looked at; a pipe in its place may have its number.
+        # Check that it is the same file; a pipe in its place may have the same number.
         same = os.path.samestat(before, now) and stat.S_ISREG(now.st_mode)
         yield (file, before.st_size) if same else None
 

@@ -42,7 +42,7 @@ _GAP, _LINE, _NAMED = 26, 17, 20
 _TALLEST = 1_400
 _NARROWEST = 46
 _LABEL, _PANEL_LABEL = 24, 32
-# More rows than these are drawn without numbers, which stand in the table anyway.
+# More rows than these are drawn without numbers; the table has the numbers.
 _MOST_NUMBERED = 30
 # Shades are steps, so that all cells of one step are one path.
 _STEPS = 12
@@ -146,7 +146,7 @@ def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, sta
 def _layout(
     rows: tuple[str, ...], columns: tuple[str, ...], cells: Sequence[Cell], names: Sequence[str], room: float
 ) -> tuple[_CellLayout, float, int]:
-    """Return the cells of a panel, the way from one panel to the next, and how many stand beside each other.
+    """Return the cells of a panel, the distance from one panel to the next, and the number of panels per line.
 
     As many panels as can show their numbers, in a picture that is not too high; if none can, as many as fit.
     """

@@ -48,7 +48,7 @@ FIELDS = frozenset(
 
 @dataclass(frozen=True)
 class Imprint:
-    """What a release says about its own making: nothing that identifies a person, a place or a run.
+    """The facts that a release states about its making: nothing that identifies a person, a place or a run.
 
     `formats` are those besides CSV and Parquet, which every release has. `engine` is the engine that counted the
     records, if records were counted. `receipt` names the ledger that paid, and `signer` the signer of the manifest;

@@ -152,7 +152,7 @@ def _drawn(tile: _Tile, level: str, columns: int) -> list[str]:
 
 
 def _whisker(tile: _Tile) -> str:
-    """Return the whisker at the right edge of a tile; those of neighbours stand at two heights where there is room."""
+    """Return the whisker at the right edge of a tile; where there is room, neighbours have different heights."""
     edge = tile.left + tile.wide - 1
     y = tile.top + tile.high - (6 if tile.level % 2 == 0 or tile.high < 34 else 13)
     # An edge is never further left than the tile begins.

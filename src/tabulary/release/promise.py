@@ -1,4 +1,4 @@
-"""What a plan promises, in plain words.
+"""The promise of a plan, in plain words.
 
 Every page, report and manifest takes its words from here, and a release is checked against them.
 """

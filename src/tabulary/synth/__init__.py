@@ -1,4 +1,4 @@
-"""Synthetic records: rows that reproduce tables and stand for nobody."""
+"""Synthetic records: rows that reproduce tables and describe no real person."""
 
 from tabulary.synth.from_release import from_release
 from tabulary.synth.graphical import graphical

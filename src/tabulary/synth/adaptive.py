@@ -1,28 +1,26 @@
-r"""Margins chosen one after the other, each where a model is still wrong by more than noise would explain.
+r"""Margins chosen one after another, each where the error of a model is larger than noise explains.
 
 The mechanism AIM of McKenna, Mullins, Sheldon & Miklau (2022), drawn exactly. All tables by one attribute are measured
-first. Then, round after round, a margin is chosen out of the downward closure of the workload, measured, and the
-model is fitted to all that was measured so far. What the model is does not matter here: it is made of noisy counts, so
-it is public.
+first. Then each round chooses a margin from the downward closure of the workload, measures it, and fits the model to
+all measurements so far. The kind of model does not matter here: it is made of noisy counts, so it is public.
 
 **What is chosen.** The score of margin r with n_r possible cells, where noise of variance σ² would be added, is
 
     w_r · (Σ|count - model's count| - √(2/π) σ n_r),    w_r = Σ_s c_s |r ∩ s| over the asked margins s of weight c_s:
 
-how wrong the model is, less how wrong a measurement would be (the mean of |N(0, σ²)| is √(2/π) σ), times how much of
-the workload it touches. All of it is whole: the model's counts and what is taken off are public and rounded, and w_r
-is counted in parts of the largest.
+the error of the model, less the error of a measurement (the mean of |N(0, σ²)| is √(2/π) σ), times the part of the
+workload that the margin touches. All scores are whole numbers: the model's counts and the subtracted term are public
+and rounded, and w_r is counted in parts of the largest.
 
-**Sensitivity.** A record stands in one cell of r and moves one |count - model's count| by one, or two of them where
+**Sensitivity.** A record is in one cell of r and moves one |count - model's count| by one, or two of them where
 neighbours replace it. So a person of c records moves the score by at most c·w_r, or 2c·w_r, and Δ is that of the
 largest w_r among the candidates of the round, which are public.
 
 **Accounting.** ρ is cut into T parts. A table by one attribute takes nine tenths of a part, a round a whole one: nine
-tenths measure with variance Δ₂²/(2ρ'), a tenth chooses at rate √(2ρ')/Δ (`selection`). Where a measurement moved the
-model by no more than its noise would, the rounds to come take four times as much, and so have half the noise. The
-round that would leave less than another of its kind takes all that is left, so the shares add up to ρ whatever was
-drawn. That they depend on what was drawn before then costs nothing: Rényi divergences compose fully adaptively
-(Feldman & Zrnic 2021).
+tenths measure with variance Δ₂²/(2ρ'), a tenth chooses at rate √(2ρ')/Δ (`selection`). If a measurement moved the
+model by no more than its noise would, later rounds take four times as much, and so have half the noise. A round that
+would leave less than its own share takes all that is left, so the shares always add up to ρ. The shares depend on
+earlier draws. This costs nothing: Rényi divergences compose fully adaptively (Feldman & Zrnic 2021).
 """
 
 import hashlib
@@ -54,13 +52,13 @@ Counts = NDArray[np.int64]
 # As in the paper.
 _MEASURING = Fraction(9, 10)
 _PARTS_PER_ATTRIBUTE = 16
-# A margin's weight is counted in parts of the largest: weights of any size, and scores far within 64 bits.
+# A margin's weight is counted in parts of the largest: weights may have any size, and scores fit easily into 64 bits.
 _WEIGHT_PARTS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The noisy counts of a margin and their noise. Public. Cells that are impossible hold zero."""
+    """The noisy counts of a margin and their noise. Public. Impossible cells hold zero."""
 
     margin: Margin
     counts: Counts
@@ -68,7 +66,7 @@ class Observed:
 
 
 class Model(Protocol):
-    """What is believed after some measurements. Public."""
+    """The model after some measurements. Public."""
 
     def table(self, margin: Margin) -> Floats:
         """Return the model's counts of a margin."""
@@ -79,12 +77,12 @@ _Model = TypeVar("_Model", bound=Model, covariant=True)
 
 
 class Learner(Protocol[_Model]):
-    """Who makes models of measurements, and says which ones it has room for. Sees nothing but what is public."""
+    """Makes models of measurements, and says which margins fit its memory. It sees only public data."""
 
     def eligible(
         self, candidates: Sequence[Margin], measured: Sequence[Margin], part: Fraction
     ) -> list[Margin]:
-        """Return the candidates that a model may hold beside those measured, in `part` of its memory."""
+        """Return the candidates that fit a model together with the measured margins, in `part` of its memory."""
         ...
 
     def fit(self, observed: Sequence[Observed], people: float, *, last: bool) -> _Model:
@@ -94,7 +92,7 @@ class Learner(Protocol[_Model]):
 
 @dataclass(frozen=True, eq=False)
 class AdaptivePlan:
-    """What a run chooses from and what a part of its budget buys. Made without data.
+    """The candidates of a run, and the noise that a part of its budget buys. Made without data.
 
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
     >>> plan = AdaptivePlan.of(domain, "[sex job]", ZCDP(1), rounds=9, memory=2**20)
@@ -122,7 +120,7 @@ class AdaptivePlan:
         rounds: int | None = None,
         neighbours: Relation | Neighbours = "add-remove",
     ) -> "AdaptivePlan":
-        """Return the plan, or say what is wrong with it before anything is read."""
+        """Return the plan, or raise an error before any data is read."""
         asked = asked_workload(domain, work)
         small = named_domain(asked)
         if not isinstance(privacy, ApproxDP | ZCDP):
@@ -142,7 +140,7 @@ class AdaptivePlan:
 
     @cached_property
     def rho(self) -> Fraction:
-        """All that is spent, as zero-concentrated differential privacy."""
+        """The whole cost, as zero-concentrated differential privacy."""
         return self.privacy.rho if isinstance(self.privacy, ZCDP) else approx_to_zcdp(self.privacy).rho
 
     @property
@@ -157,7 +155,7 @@ class AdaptivePlan:
 
     @cached_property
     def candidates(self) -> tuple[Margin, ...]:
-        """The tables by one attribute, and all margins of asked margins that alone would fit the memory."""
+        """The tables by one attribute, and all margins of requested margins that would fit the memory alone."""
         return tuple(
             margin
             for margin in self.asked.closure().margins
@@ -166,7 +164,7 @@ class AdaptivePlan:
 
     @cached_property
     def weights(self) -> dict[Margin, int]:
-        """How much of the workload a margin touches, in parts of the most that one does."""
+        """The part of the workload that a margin touches, in parts of the largest."""
         touched = {
             margin: sum(
                 weight * len(set(margin) & set(asked))
@@ -178,7 +176,7 @@ class AdaptivePlan:
         return {margin: math.ceil(_WEIGHT_PARTS * weight / most) for margin, weight in touched.items()}
 
     def score_sensitivity(self, candidates: Sequence[Margin]) -> int:
-        """Return how much one person moves a score of these candidates at most."""
+        """Return the largest change of a score of these candidates by one person."""
         moved = self.neighbours.records * self.neighbours.moved
         return moved * max(self.weights[margin] for margin in candidates)
 
@@ -189,17 +187,17 @@ class AdaptivePlan:
         return DiscreteGaussian(moved / (2 * _MEASURING * share))
 
     def possible(self, margin: Margin) -> NDArray[np.bool_]:
-        """Return which cells of a margin can hold somebody."""
+        """Return which cells of a margin are possible."""
         return ~self.domain.impossible(margin)
 
     def noise_expected(self, margin: Margin, share: Fraction) -> float:
-        """Return the L1 norm that the noise of a margin has in the mean."""
+        """Return the mean L1 norm of the noise of a margin."""
         spread = float(self.noise(share).variance_parameter)
         return math.sqrt(2 / math.pi * spread) * int(self.possible(margin).sum())
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of everything that was asked for."""
+        """The SHA-256 of the whole request."""
         told = {
             "synthesizer": "graphical",
             "domain": self.domain.describe(),
@@ -221,7 +219,7 @@ def learned(
     sampler: Sampler,
     progress: Progress | None = None,
 ) -> tuple[_Model, list[Observed]]:
-    """Return the model after all rounds, and all that was measured; both are public. Spends the plan's privacy."""
+    """Return the model after all rounds, and all measurements; both are public. Spends the plan's privacy."""
     share = plan.share
     observed = [measured(plan, exact, (name,), share, sampler) for name in plan.domain.attributes]
     left = plan.rho - len(observed) * _MEASURING * share
@@ -250,7 +248,7 @@ def margin_scores(
     candidates: Sequence[Margin],
     share: Fraction,
 ) -> Counts:
-    """Return how much more wrong the model is on each candidate than a measurement would be. Confidential."""
+    """Return by how much the model's error on each candidate exceeds that of a measurement. Confidential."""
     return np.array(
         [
             plan.weights[m]
@@ -294,7 +292,7 @@ def measured(
 
 
 def people_of(plan: AdaptivePlan, exact: Mapping[Margin, Counts], observed: Sequence[Observed]) -> float:
-    """Return the number of people: itself where it is public, else the least noisy mean of the measured totals."""
+    """Return the number of people: the exact one where it is public, else the least noisy mean of measured totals."""
     if plan.total_is_public:
         return max(1.0, float(next(iter(exact.values())).sum()))
     precision = np.array(

@@ -1,4 +1,4 @@
-"""What every synthesizer checks of a request before anything is read."""
+"""The checks that every synthesizer makes on a request before any data is read."""
 
 from tabulary.core.domain import Domain
 from tabulary.core.neighbours import Neighbours, Relation
@@ -7,7 +7,7 @@ from tabulary.errors import InvalidPrivacy, InvalidWorkload
 
 
 def asked_workload(domain: Domain, work: Workload | str) -> Workload:
-    """Return the margins that are asked for, or refuse those of another domain.
+    """Return the requested margins, or refuse those of another domain.
 
     >>> asked_workload(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), "[sex job]").margins
     (('sex', 'job'),)
@@ -22,7 +22,7 @@ def asked_workload(domain: Domain, work: Workload | str) -> Workload:
 
 
 def named_domain(asked: Workload) -> Domain:
-    """Return the domain of the attributes that stand in a margin; rows have no others."""
+    """Return the domain of the attributes that are in a margin; rows have no others."""
     named = [name for name in asked.domain.attributes if any(name in margin for margin in asked.margins)]
     if not named:
         raise InvalidWorkload("the workload has no table by an attribute, so it gives no rows.")
@@ -30,7 +30,7 @@ def named_domain(asked: Workload) -> Domain:
 
 
 def whole_person(neighbours: Relation | Neighbours, synthesizer: str) -> Neighbours:
-    """Return the neighbours, or refuse those that differ in some attributes only: rows are made of all of them."""
+    """Return the neighbours, or refuse those that differ in some attributes only: rows use all attributes."""
     near = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
     if near.sensitive:
         raise InvalidPrivacy(

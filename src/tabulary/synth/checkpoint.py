@@ -1,4 +1,4 @@
-"""What a run of RAP has measured and fitted so far, on the disk. All of it is noisy, paid for and so public."""
+"""The measurements and fits of a run of RAP so far, on the disk. All of it is noisy and paid for, so it is public."""
 
 import io
 import os
@@ -20,10 +20,10 @@ _FORMAT = "tabulary-rap-1"
 
 @dataclass(frozen=True, eq=False)
 class Progressed:
-    """How far a run is: `measured` rounds of answers, `projected` of them in the free numbers of the relaxed rows.
+    """The progress of a run: `measured` rounds of answers; `projected` of them are fitted by the relaxed rows.
 
-    `request` is the digest of everything that was asked for, `run` a random name that ties the run to its entry in a
-    ledger. `people` is the number of people that counts are divided by, 0 before it is known.
+    `request` is the digest of the whole request, `run` a random name that links the run to its entry in a ledger.
+    `people` is the number of people that counts are divided by, 0 before it is known.
     """
 
     request: str
@@ -38,15 +38,15 @@ class Progressed:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that always holds one whole state: the one before a write or the one after it, never a part.
+    """A file that always holds one whole state: the state before a write or after it, never a part.
 
-    None for a path keeps nothing.
+    With None as the path, nothing is kept.
     """
 
     path: Path | None
 
     def load(self, request: str) -> Progressed | None:
-        """Return the state of the run that was asked for, None before its first; refuse another run's."""
+        """Return the state of the requested run, None before its first; refuse the state of another run."""
         if self.path is None or not self.path.exists():
             return None
         try:
@@ -76,7 +76,7 @@ class Checkpoint:
         return state
 
     def save(self, state: Progressed) -> None:
-        """Put a state in the place of the one before; on the disk once this has returned."""
+        """Replace the state; the new one is on the disk when this returns."""
         if self.path is None:
             return
         held = io.BytesIO()
@@ -99,7 +99,7 @@ class Checkpoint:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from going on from the same state, which would measure under one debit twice."""
+        """Prevent other processes from continuing from the same state, which would measure twice for one debit."""
         if self.path is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Exact counts for a synthesizer: asked of the account first, counted, then paid for."""
+"""Exact counts for a synthesizer: first the account is checked, then records are counted, then it pays."""
 
 from collections.abc import Sequence
 
@@ -26,9 +26,9 @@ def paid_tally(
     digest: str,
     progress: Progress | None = None,
 ) -> Tally:
-    """Return the exact counts of margins, after the account was debited. Confidential.
+    """Return the exact counts of margins, after debiting the account. Confidential.
 
-    A poor account costs no counting, and a broken source no budget. Noise is drawn after this has returned.
+    If the account cannot pay, nothing is counted; if the source fails, nothing is spent. Noise is drawn afterwards.
     """
     if isinstance(ledger, Ledger):
         raise LedgerError("name the account that pays: ledger.account('census'). Nothing was spent.")
@@ -41,7 +41,7 @@ def paid_tally(
 
 
 def neighbours_of(records: Records | Table, neighbours: Relation | Neighbours) -> Neighbours:
-    """Return what one person can change in the counts of these records, some of which may be dropped."""
+    """Return what one person can change in the counts of these records, if some of them may be dropped."""
     promised = neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
     return counted_neighbours(promised, records.drops if isinstance(records, Records) else ())
 
@@ -54,7 +54,7 @@ def counted(
 ) -> Tally:
     """Return the exact counts of margins. Confidential.
 
-    Records that do not count one each are refused, and neighbours that take a confidential total for public.
+    It refuses records that do not count one each, and neighbours that assume a public total where it is confidential.
     """
     if isinstance(records, Table):
         return Tally.from_table(records, margins)

@@ -1,4 +1,4 @@
-"""Records that reproduce the tables of a release. They spend nothing: a release is public."""
+"""Records that reproduce the tables of a release. They cost no budget: a release is public."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from tabulary.release import Release
 from tabulary.synth.particles import particles
 from tabulary.synth.rows import SyntheticRecords, check_rows
 
-# Enough rows to weigh for tables of some ten thousand cells.
+# Enough weighted rows for tables of some ten thousand cells.
 _FEWEST = 300_000
 _PER_ROW = 2
 _AGREE = 1e-6
@@ -27,14 +27,13 @@ def from_release(
     entropy: Entropy | None = None,
     progress: Progress | None = None,
 ) -> SyntheticRecords:
-    """Return records whose tables are those of the release, as nearly as whole records can have them.
+    """Return records whose tables are as near to those of the release as whole records allow.
 
-    `rows` is by default the number of people in the release. The release must be consistent and not
-    negative: made with reconstruct "shrink", "least-squares" or "lp". Its attributes are those of its tables; one that
-    no table holds is left out. Post-processing: reads no record, spends no budget; what was promised for the release
-    holds for the rows. What the release does not say, the rows do not know: of the distributions that have its tables
-    they follow one close to a tree of the strongest associations. Of a release that counts nobody the rows are spread
-    evenly over the possible cells.
+    `rows` is by default the number of people in the release. The release must be consistent and not negative: made
+    with reconstruct "shrink", "least-squares" or "lp". An attribute that no table of the release has is left out.
+    Post-processing: reads no record, spends no budget; the promise of the release holds for the rows. The rows know
+    only what the release says: of the distributions with its tables, they follow one close to a tree of the strongest
+    associations. If the release counts nobody, the rows are spread evenly over the possible cells.
     """
     named = [
         name for name in release.plan.domain.attributes if any(name in margin for margin in release.margins)
@@ -47,7 +46,7 @@ def from_release(
     }
     total = _checked_total(tables)
     if total <= 0:
-        # Nobody is counted: of any number of rows nothing is known but which cells are possible.
+        # Nobody is counted: only the possible cells are known.
         tables = {margin: domain.multiplicity(margin).astype(np.float64) for margin in tables}
     wanted = max(1, round(total)) if rows is None else rows
     check_rows(wanted, len(named))

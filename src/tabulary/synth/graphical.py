@@ -1,4 +1,4 @@
-r"""A graphical model of margins that were chosen adaptively, for domains whose full table would never fit.
+r"""A graphical model of adaptively chosen margins, for domains whose full table would not fit the memory.
 
 `adaptive` chooses and measures; the library `mbi` (McKenna, Sheldon & Miklau 2019) finds, among the distributions of
 largest entropy that margins allow, the one nearest to all measurements in least squares. Such a distribution factors
@@ -6,10 +6,10 @@ along a *junction tree* of cliques,
 
     P(x) = Π P(new attributes of a clique | those that it shares with earlier cliques),
 
-so tables of the cliques are all that is kept. They grow fast where chosen margins overlap. A margin is therefore a
-candidate only while the tables of the tree that it would bring fit the stated memory, of which a round may use as
-large a part as will have been spent of the budget when it is over (McKenna et al. 2022). Attributes that structural
-zeros tie together are a clique, in which the model holds nobody where nobody can be.
+so only the tables of the cliques are kept. They grow fast where chosen margins overlap. Therefore a margin is a
+candidate only if the tables of the resulting tree fit the stated memory. A round may use the same part of the memory
+as the part of the budget that is spent after it (McKenna et al. 2022). Attributes that structural zeros tie together
+form a clique, in which the model is zero in impossible cells.
 
 The memory is that of one set of tables, eight bytes per cell. Fitting keeps several sets at a time.
 """
@@ -42,13 +42,13 @@ from tabulary.synth.particles import particles
 from tabulary.synth.rows import SyntheticRecords, check_rows
 
 _STEPS, _LAST_STEPS = 200, 1_000
-# Particles to weigh: enough for tables of some ten thousand cells.
+# The number of weighted particles: enough for tables of some ten thousand cells.
 _FEWEST, _PER_ROW = 100_000, 2
 
 
 @dataclass(frozen=True, eq=False)
 class TreeModel:
-    """A distribution by the tables of a junction tree's cliques, each clique after its parent. Public.
+    """A distribution, as tables of a junction tree's cliques, each clique after its parent. Public.
 
     >>> domain = Domain({"a": "xy", "b": "xy", "c": "xy"})
     >>> same = np.eye(2) / 2
@@ -68,8 +68,8 @@ class TreeModel:
         if homes:
             home = min(homes, key=lambda place: self.tables[place].size)
             return np.asarray(self.people * sum_onto(self.tables[home], self.cliques[home], margin))
-        # Leaves first, attributes are summed out of the one product that they stand in. A clique whose new
-        # attributes nobody below it needs sums to one, and is left out.
+        # Leaves first, each attribute is summed out of the one product that has it. A clique whose new attributes are
+        # not needed below it sums to one, and is left out.
         needed, messages = set(margin), list[tuple[Margin, Floats]]()
         for clique, new, law in reversed(self._laws):
             if not needed & new:
@@ -96,7 +96,7 @@ class TreeModel:
 
 @dataclass
 class GraphicalLearner:
-    """Fits graphical models with `mbi`, each from where the one before had come to."""
+    """Fits graphical models with `mbi`; each fit starts from the previous model."""
 
     domain: Domain
     memory: int
@@ -133,7 +133,7 @@ class GraphicalLearner:
             graph, cliques = self._tree([each.margin for each in observed])
             zeros = self._constraints()
             oracles = mbi.marginal_oracles
-            # The quicker of the two cannot pass on cells that hold nobody.
+            # The faster of the two cannot handle empty cells.
             passing = oracles.message_passing_shafer_shenoy if zeros else oracles.message_passing_hugin
             oracle = partial(passing, jtree=graph)
             fitted = mbi.estimation.MirrorDescent(marginal_oracle=oracle).estimate(
@@ -190,22 +190,22 @@ def graphical(
 ) -> SyntheticRecords:
     """Return synthetic records drawn from a graphical model of adaptively chosen margins. Spends `privacy` once.
 
-    Needs the extra `synth`. The account is debited before noise is drawn. Attributes in no margin are left out. What no
-    chosen margin tells, the rows do not know: given the rest, attributes are independent in them.
+    Needs the extra `synth`. The account is debited before noise is drawn. Attributes in no margin are left out. The
+    rows know only the chosen margins: apart from these, attributes are conditionally independent.
 
     Args:
         records: `Records`, or a `Table` of exact counts that is still to be protected.
-        work: the margins that the rows shall have; they and their margins are what is chosen from.
+        work: the margins that the rows should reproduce; the run chooses from these and their margins.
         privacy: (ε, δ) or ρ; Gaussian noise has no pure ε.
-        memory: what the model's tables may take, in bytes or as text such as "64 MiB".
-        rounds: the parts that the budget is cut into, so that no more margins than that are measured; 16 an
-            attribute by default.
-        rows: the number of rows; by default the number of people, as far as that is public.
+        memory: the most memory for the model's tables, in bytes or as text such as "64 MiB".
+        rounds: the number of parts of the budget, and so the largest number of measured margins; 16 per attribute by
+            default.
+        rows: the number of rows; by default the number of people, as far as it is public.
         neighbours: what one person can change.
         ledger: the account that pays, from `Ledger.open(path).account(name)`; None keeps no books.
         purpose: a public word for the ledger's entry.
-        sampler: who draws the noise; the exact sampler by default.
-        entropy: where all randomness comes from; the operating system by default.
+        sampler: draws the noise; the exact sampler by default.
+        entropy: the source of all randomness; the operating system by default.
         progress: called with (what, done, total).
 
     >>> import tabulary as tb
@@ -252,8 +252,8 @@ def rows_of(
 ) -> NDArray[np.int32]:
     """Return the codes of whole rows that have the model's tables. Spends nothing.
 
-    Particles are drawn clique after clique and raked. Whatever the order, their law is a product of factors inside
-    cliques, and raking multiplies by such factors; the only such law with the tables of all cliques is the model.
+    Particles are drawn clique after clique and raked. In any order, their law is a product of factors inside cliques,
+    and raking multiplies by such factors; the only such law with the tables of all cliques is the model.
     """
     tables = dict(zip(model.cliques, model.tables, strict=True))
     made = particles(model.domain, tables, max(_FEWEST, _PER_ROW * rows), entropy=entropy, progress=progress)
@@ -266,7 +266,7 @@ def require_mbi() -> tuple[Any, Any]:
         import jax
 
         with warnings.catch_warnings():
-            # It warns of settings of the whole process, which are not ours to change.
+            # It warns about settings of the whole process, which we must not change.
             warnings.simplefilter("ignore")
             import mbi
     except ImportError:
@@ -277,7 +277,7 @@ def require_mbi() -> tuple[Any, Any]:
     return jax, mbi
 
 
-# One graph for the same margins: a program that was compiled for it is used again.
+# The same margins give the same graph object, so its compiled program is used again.
 @lru_cache(maxsize=4096)
 def _junction_tree(domain: Any, margins: tuple[Margin, ...]) -> tuple[Any, tuple[Margin, ...]]:
     """Return a junction tree, and its cliques in an order in which each comes after its parent."""

@@ -1,9 +1,9 @@
 r"""Multiplicative weights with the exponential mechanism: a full table that learns from its worst margins.
 
-Hardt, Ligett & McSherry (2012). The table A starts even over all possible cells. In each of T rounds one margin is
-chosen on which A is farthest from the records, measured, and A is moved towards all that was measured so far: the
-weight of a cell is multiplied by exp(η) with η = (measured - A's count) / (2n) of the margin's cell that it stands in,
-margin after margin, several times over.
+Hardt, Ligett & McSherry (2012). The table A starts even over all possible cells. Each of T rounds chooses a margin on
+which A is far from the records, measures it, and moves A towards all measurements so far: the weight of a cell is
+multiplied by exp(η) with η = (measured - A's count) / (2n) for the margin's cell that contains it, margin after
+margin, several times.
 
 **What is chosen, and its sensitivity.** The score of a margin is the L1 distance Σ|count - A's count| over its cells. A
 record adds one to one cell, so one person of c records moves a score by at most c, or 2c where neighbours replace a
@@ -13,8 +13,8 @@ among margins.
 
 **Accounting.** Half of each round chooses, half measures. Pure: ε/(2T) each, P(i) ∝ exp(ε' score/(2Δ)) and discrete
 Laplace noise of scale Δ₁/ε'. Zero-concentrated: ρ/(2T) each, rate √(2ρ')/Δ (`selection`) and discrete Gaussian noise
-of variance Δ₂²/(2ρ'). Where n is not public a twentieth buys a noisy one first. By composition the whole is what was
-asked for.
+of variance Δ₂²/(2ρ'). Where n is not public a twentieth buys a noisy one first. By composition the whole costs the
+requested privacy.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ _PASSES = 40
 
 @dataclass(frozen=True)
 class Measured:
-    """What one round learned: a margin, and its noisy counts. Public."""
+    """The result of one round: a margin and its noisy counts. Public."""
 
     margin: Margin
     counts: NDArray[np.int64]
@@ -63,7 +63,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class MwemPlan:
-    """What a run chooses from and at what scale it measures. Made without data.
+    """The candidates of a run and the scale of its noise. Made without data.
 
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
     >>> plan = MwemPlan.of(domain, "[sex][sex job]", PureDP(1), rounds=2, neighbours="replace")
@@ -89,7 +89,7 @@ class MwemPlan:
         passes: int = _PASSES,
         neighbours: Relation | Neighbours = "add-remove",
     ) -> "MwemPlan":
-        """Return the plan, or say what is wrong with it before anything is read."""
+        """Return the plan, or raise an error before any data is read."""
         asked = asked_workload(domain, work)
         small = named_domain(asked)
         margins = tuple(margin for margin in asked.margins if margin)
@@ -113,7 +113,7 @@ class MwemPlan:
 
     @cached_property
     def budget(self) -> Fraction:
-        """All that is spent, ε of a pure promise and ρ of any other."""
+        """The whole cost: ε for a pure promise, ρ for any other."""
         if isinstance(self.privacy, PureDP):
             return self.privacy.epsilon
         return self.privacy.rho if isinstance(self.privacy, ZCDP) else approx_to_zcdp(self.privacy).rho
@@ -131,20 +131,20 @@ class MwemPlan:
 
     @property
     def score_sensitivity(self) -> int:
-        """How much one person moves a score at most."""
+        """The largest change of a score by one person."""
         return self.neighbours.records * self.neighbours.moved
 
     def noise(self, margin: Margin) -> DiscreteLaplace | DiscreteGaussian:
         """Return the noise of each cell of a margin."""
         moved = margin_sensitivity(self.domain, [margin], self.neighbours)
-        # Where no two people can differ there is nothing to hide, and the noise of one count serves.
+        # If no two people can differ, there is nothing to hide; the noise of one count is used.
         if isinstance(self.privacy, PureDP):
             return DiscreteLaplace(max(moved.l1, Fraction(1)) / self.share)
         return DiscreteGaussian(max(moved.l2_squared, Fraction(1)) / (2 * self.share))
 
     @property
     def total_noise(self) -> DiscreteLaplace | DiscreteGaussian | None:
-        """The noise of the number of records; None where that is public."""
+        """The noise of the number of records; None where the number is public."""
         if self.total_is_public:
             return None
         paid, records = self.budget * _TOTAL_SHARE, self.neighbours.records
@@ -161,7 +161,7 @@ class MwemPlan:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of everything that was asked for."""
+        """The SHA-256 of the whole request."""
         told = {
             "synthesizer": "mwem",
             "domain": self.domain.describe(),
@@ -193,16 +193,16 @@ def mwem(
 
     Args:
         records: `Records`, or a `Table` of exact counts that is still to be protected.
-        work: the margins that are chosen from; attributes in none of them are left out.
+        work: the margins to choose from; attributes in none of them are left out.
         privacy: `PureDP(1)`, `ApproxDP(1, 1e-9)` or `ZCDP("1/8")`.
-        rounds: T, how many margins are measured; one may be measured again.
-        rows: the number of rows; by default the number of people, as far as that is public.
+        rounds: T, the number of measurements; a margin may be measured again.
+        rows: the number of rows; by default the number of people, as far as it is public.
         neighbours: what one person can change.
-        passes: how often all measurements so far are gone through in a round.
+        passes: how often a round goes through all measurements so far.
         ledger: the account that pays, from `Ledger.open(path).account(name)`; None keeps no books.
         purpose: a public word for the ledger's entry.
-        sampler: who draws the noise; the exact sampler by default.
-        entropy: where all randomness comes from; the operating system by default.
+        sampler: draws the noise; the exact sampler by default.
+        entropy: the source of all randomness; the operating system by default.
         progress: called with (what, done, total).
 
     >>> import tabulary as tb
@@ -292,7 +292,7 @@ def margin_scores(
 
 
 def updated(domain: Domain, table: Floats, measured: list[Measured], *, passes: int) -> Floats:
-    """Return the table moved towards all measurements, one after the other, `passes` times. Spends nothing."""
+    """Return the table moved towards all measurements, one after another, `passes` times. Spends nothing."""
     people = table.sum()
     for _ in range(passes):
         for learned_margin in measured:

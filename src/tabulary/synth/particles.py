@@ -1,19 +1,18 @@
 r"""Weighted rows that have given tables: drawn along a tree of the tables, then raked.
 
-The tables agree with each other and are not negative, but no record need have them all, and the table of all
-attributes is far too large to be fitted. So many rows are drawn from a distribution that is easy to draw from, and
-weighted until the tables come out:
+The tables agree with each other and are not negative, but no set of records need have them all, and the table of all
+attributes is far too large to fit. So rows are drawn in large number from a simple distribution, and weighted until
+they have the tables:
 
-1. *Drawing.* The table that tells most goes first; then, one after the other, the table that tells most about
+1. *Drawing.* The table with the most information goes first; then, one after another, the table that says most about
    attributes that are not drawn yet, given those that are: I(new; drawn) in nats. Each is drawn given the attributes
    that it shares with earlier ones. For pairs of attributes this is the tree of largest information of Chow & Liu
    (1968), and rows have the tables of the tree exactly.
-2. *Raking.* For one table after the other, the weight of a row is multiplied by (wanted / present)^(1/2) of its cell:
+2. *Raking.* For one table after another, the weight of a row is multiplied by (wanted / present)^(1/2) of its cell:
    iterative proportional fitting (Deming & Stephan 1940) over the rows that were drawn instead of over all cells.
-   Half a step forgets less of the tables before it; where tables contradict each other a little, it settles between
-   them.
+   Half a step disturbs earlier tables less; where tables contradict each other a little, it settles between them.
 
-Cells that no row was drawn in stay empty, and what they should hold is missing: `fitted` tells how much.
+Cells without a drawn row stay empty, and their share is missing: `fitted` says how much.
 """
 
 from collections.abc import Mapping
@@ -30,8 +29,8 @@ from tabulary.synth.rows import forbidden
 from tabulary.synth.uniform import uniforms
 
 _SWEEPS = 12
-# A sweep that brings the tables less than this much nearer, as a share of what is missing, is the last. Not so in the
-# first ones, in which the tables that the tree gave away are still on their way back.
+# The last sweep is the one that improves the tables by less than this share of the missing part. This rule skips the
+# first sweeps, which still restore tables that the tree does not hold.
 _WORTH_WHILE = 0.03
 _LEAST = 4
 
@@ -45,18 +44,18 @@ class Particles:
     fitted: float
 
     def whole(self, rows: int, entropy: Entropy) -> NDArray[np.int32]:
-        """Return `rows` whole rows, each particle as often as its weight says, rounded up or down at random.
+        """Return `rows` whole rows: each particle as often as its weight, rounded up or down at random.
 
-        Systematic sampling along the rows in order: neighbours in that order are alike, so what one of them gets too
-        much the next gets too little, and tables are rounded far better than by independent draws. Unbiased.
+        Systematic sampling along the sorted rows: neighbours in that order are similar, so if one gets too much the
+        next gets too little, and tables are rounded far better than by independent draws. Unbiased.
         """
-        # Attributes with few levels first: their tables are the ones that are rounded best.
+        # Attributes with few levels first: their tables are rounded best.
         levels = self.codes.max(axis=0)
         order = np.lexsort(tuple(self.codes[:, place] for place in np.argsort(-levels, kind="stable")))
         reached = np.cumsum(self.weights[order])
         places = (np.arange(rows) + uniforms(entropy, 1)) * (reached[-1] / rows)
         chosen = order[np.minimum(np.searchsorted(reached, places, side="right"), order.size - 1)]
-        # In random order: where a row stands says nothing.
+        # In random order: the position of a row says nothing.
         return np.asarray(self.codes[chosen[np.argsort(uniforms(entropy, rows), kind="stable")]])
 
 
@@ -69,9 +68,9 @@ def particles(
     sweeps: int = _SWEEPS,
     progress: Progress | None = None,
 ) -> Particles:
-    """Return `count` weighted rows of a domain that have these tables, as nearly as rows that were drawn can.
+    """Return `count` weighted rows of a domain that have these tables, as nearly as the drawn rows allow.
 
-    Every attribute stands in some table. Rows in impossible cells get no weight.
+    Every attribute must be in some table. Rows in impossible cells get no weight.
     """
     from tabulary.synth.kernels import scale_weights, weighted_counts
 
@@ -125,7 +124,7 @@ def _drawn(
 
 
 def _information(domain: Domain, margin: Margin, table: Floats, drawn: set[str]) -> float:
-    """Return what a table tells: about new attributes given those drawn, or, of all new ones, about each other."""
+    """Return the information of a table about new attributes given the drawn ones; if all are new, about each other."""
     shares = table / table.sum()
     old = tuple(place for place, name in enumerate(margin) if name in drawn)
     new = tuple(place for place, name in enumerate(margin) if name not in drawn)
@@ -133,7 +132,8 @@ def _information(domain: Domain, margin: Margin, table: Floats, drawn: set[str])
     apart = sum(
         _entropy(shares.sum(axis=tuple(p for p in range(shares.ndim) if p not in part))) for part in parts
     )
-    # What shares no attribute with the rows comes last, however much it tells, so that the tree stays in one piece.
+    # A table that shares no attribute with the rows comes last, whatever its information, so that the tree stays
+    # connected.
     return apart - _entropy(shares) if old or not drawn else -1.0
 
 
@@ -154,7 +154,7 @@ def _draw_rest(
     for name in old:
         place = domain.position(name)
         given = given * domain.shape[place] + codes[:, place]
-    # A context that the table holds nobody in can only have come from rounding: any level serves.
+    # A context that is empty in the table can only come from rounding: any level will do.
     laws = np.where(laws.sum(axis=1, keepdims=True) > 0, laws, 1.0)
     laws = laws / laws.sum(axis=1, keepdims=True)
     # One search for all rows: the law of context c lies between c and c + 1.

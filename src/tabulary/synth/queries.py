@@ -12,7 +12,7 @@ from tabulary.errors import InvalidArgument, InvalidWorkload, TooManyCells
 
 Codes = NDArray[np.int32]
 
-# The table of targets that a projection works on, a row for each distinct prefix, in 32-bit numbers.
+# The table of targets of a projection, one row per distinct prefix, in 32-bit numbers.
 _MEMORY = 2**30
 
 
@@ -20,13 +20,12 @@ _MEMORY = 2**30
 class Queries:
     """All cells of some margins, margin after margin, each in the order of its table.
 
-    A level of an attribute is one column of a row in which every attribute is spelled out as zeros and a one; a cell is
-    a product of columns. Each cell is kept as a *prefix*, the columns of all its attributes but the one with
-    most levels, and a *last* column. Cells share prefixes, so that all answers are one product of matrices,
-    prefixes by rows times rows by columns. A prefix is filled up to equal length with the column after the
-    last, which is one in every row.
+    A level of an attribute is one column of a row in which every attribute is one-hot encoded; a cell is a product of
+    columns. Each cell is kept as a *prefix*, the columns of all its attributes except the one with most levels, and a
+    *last* column. Cells share prefixes, so that all answers are one product of matrices, prefixes by rows times rows
+    by columns. A prefix is filled up to equal length with the column after the last, which is one in every row.
 
-    A cell that the domain declares impossible holds nobody. It is known to all, and no query.
+    A cell that the domain declares impossible is known to be zero, so it is no query.
 
     >>> work = Workload.parse("[sex][sex job]", Domain({"sex": ["F", "M"], "job": ["none", "paid", "own"]}))
     >>> queries = Queries.of(work)
@@ -46,7 +45,7 @@ class Queries:
 
     @classmethod
     def of(cls, work: Workload) -> "Queries":
-        """Return the cells of a workload, on the attributes that stand in it."""
+        """Return the cells of a workload, on the attributes in it."""
         named = {attribute for margin in work.margins for attribute in margin}
         if not named:
             raise InvalidWorkload("the workload has no table by an attribute, so it gives no rows.")
@@ -86,7 +85,7 @@ class Queries:
         return np.concatenate([tally.exact(margin).ravel() for margin in self.margins])
 
     def check_rounds(self, rounds: int, per_round: int) -> None:
-        """Raise where so many rounds of so many different queries cannot be had."""
+        """Raise if there are too few queries for this many rounds of different ones."""
         for name, number in (("rounds", rounds), ("per_round", per_round)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InvalidArgument(f"{name} must be a whole number, 1 or more, not {number!r}.")
@@ -99,7 +98,7 @@ class Queries:
 
 
 def columns_of(domain: Domain) -> int:
-    """Return how many columns a row has in which every attribute is spelled out."""
+    """Return the number of columns of a one-hot encoded row."""
     return sum(domain.shape)
 
 

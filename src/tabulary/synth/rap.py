@@ -1,10 +1,10 @@
-r"""Relaxed Adaptive Projection: synthetic records whose answers to chosen queries are those that were measured.
+r"""Relaxed Adaptive Projection: synthetic records whose answers to chosen queries match the measured ones.
 
-Aydore, Brown, Kearns, Kenthapadi, Melis, Roth & Siva (2021), Algorithm 2. Queries are the cells of the asked margins,
-m of them. In each of T rounds, K queries are chosen on which the synthetic rows are farthest from the records, by
-report noisy max at ρ/(2TK) each; they are answered with Gaussian noise at ρ/(2TK) each; and the relaxed rows
-are projected onto all answers so far. With T = 1 nothing is chosen: all m queries are answered at ρ/m each,
-and the rows are projected once. By composition the whole is ρ-zCDP.
+Aydore, Brown, Kearns, Kenthapadi, Melis, Roth & Siva (2021), Algorithm 2. The m queries are the cells of the
+requested margins. Each of T rounds chooses the K queries on which the synthetic rows are farthest from the records,
+by report noisy max at ρ/(2TK) each. It answers them with Gaussian noise at ρ/(2TK) each, and projects the relaxed
+rows onto all answers so far. With T = 1 nothing is chosen: all m queries are answered at ρ/m each, and the rows are
+projected once. By composition the whole is ρ-zCDP.
 """
 
 import hashlib
@@ -53,31 +53,31 @@ def rap(
 ) -> SyntheticRecords:
     """Return synthetic records by Relaxed Adaptive Projection. Spends `privacy` once.
 
-    The account is debited before noise is drawn. With a `checkpoint` the run may be killed at any point and started
-    again with the same arguments: what was measured is neither measured nor paid for again. What a killed run had
-    drawn and not yet written was seen by nobody, and is drawn anew. A finished checkpoint gives further rows
-    without reading a record. The checkpoint does not know the records, so give the same ones; and going on twice from
-    copies of one checkpoint would measure twice for one debit.
+    The account is debited before noise is drawn. With a `checkpoint` you can kill the run at any point and start it
+    again with the same arguments: nothing is measured or paid for twice. Draws that a killed run had not yet written
+    were seen by nobody, and are drawn again. A finished checkpoint gives more rows without reading a record. The
+    checkpoint does not know the records, so give the same ones. Never continue from two copies of one checkpoint:
+    that would measure twice for one debit.
 
-    Needs the extra `synth`. Attributes in no margin are left out. Rows are biased as projections are: answers that no
-    rows can have, negative ones among them, are met as nearly as can be.
+    Needs the extra `synth`. Attributes in no margin are left out. Rows are biased, as all projections are: answers
+    that no rows can have, such as negative ones, are met as nearly as possible.
 
     Args:
         records: `Records`, or a `Table` of exact counts that is still to be protected.
         work: the margins whose cells are the queries.
         privacy: (ε, δ) or ρ; Gaussian noise has no pure ε.
-        rounds: T. One answers every query; more choose `per_round` queries each.
+        rounds: T. A single round answers every query; several rounds choose `per_round` queries each.
         per_round: K, 10 by default.
-        rows: the number of rows; by default the number of people, as far as that is public and memory allows.
+        rows: the number of rows; by default the number of people, as far as it is public and memory allows.
         neighbours: what one person can change; "replace" is the algorithm as printed.
-        accounting: "tight", or "printed" for the printed ρ and ρ/m a query in a single round.
-        relaxed_rows: n', the rows that are fitted and then drawn from.
+        accounting: "tight", or "printed" for the printed ρ and, in a single round, ρ/m per query.
+        relaxed_rows: n', the number of fitted rows that the synthetic rows are drawn from.
         steps: gradient steps of each projection.
         ledger: the account that pays, from `Ledger.open(path).account(name)`; None keeps no books.
         purpose: a public word for the ledger's entry.
         checkpoint: a file that keeps the run's state.
-        sampler: who draws the noise; the exact sampler by default.
-        entropy: where all randomness comes from; the operating system by default.
+        sampler: draws the noise; the exact sampler by default.
+        entropy: the source of all randomness; the operating system by default.
         progress: called with (what, done, total).
 
     >>> import tabulary as tb
@@ -111,7 +111,7 @@ def rap(
     with held.alone():
         state = held.load(plan.digest) or _beginning(plan, source)
         if state.measured < plan.rounds:
-            # Before the debit, so that a debit is never without the name of its run on the disk.
+            # Written before the debit, so that for every debit the name of its run is on the disk.
             held.save(state)
             counts = _counts(records, plan, _Bill(plan, ledger, purpose, state.run), progress)
         while state.projected < plan.rounds:
@@ -131,7 +131,7 @@ def rap(
 
 
 def most_rows(attributes: int) -> int:
-    """Return how many rows of so many attributes `check_rows` lets pass."""
+    """Return how many rows with this many attributes `check_rows` accepts."""
     return MEMORY // (4 * attributes + 16)
 
 
@@ -140,7 +140,7 @@ def measure_round(
 ) -> Progressed:
     """Return the state with the answers of one more round. Spends that round's share of ρ.
 
-    `counts` are the exact ones of all cells. The first round measures the number of people as well.
+    `counts` are the exact counts of all cells. The first round also measures the number of people.
     """
     queries = plan.queries
     people = state.people
@@ -197,13 +197,13 @@ def project_round(
 
 def _beginning(plan: RapPlan, entropy: Entropy) -> Progressed:
     start = RelaxedRows.start(plan.queries.domain, plan.relaxed_rows, entropy)
-    # Not from `entropy`: a run that was seeded like another would find the other's debit and pay nothing.
+    # Not from `entropy`: a run with the same seed as another would find the other's debit and pay nothing.
     return Progressed(plan.digest, secrets.token_hex(16), logits=start.logits)
 
 
 @dataclass(frozen=True)
 class _Bill:
-    """What a run costs, paid once however often it is started."""
+    """The cost of a run, paid once however often it is started."""
 
     plan: RapPlan
     ledger: Account | None
@@ -215,7 +215,7 @@ class _Bill:
         return hashlib.sha256(f"{self.plan.digest}:{self.run}".encode()).hexdigest()
 
     def paid(self) -> bool:
-        """Return whether nothing is owed: there are no books, or the run's entry stands in them."""
+        """Return whether nothing is owed: there is no ledger, or it has the run's entry."""
         return self.ledger is None or any(e.plan_digest == self.digest for e in self.ledger.entries())
 
     def check(self) -> None:
@@ -232,7 +232,7 @@ class _Bill:
 def _counts(
     records: Records | Table, plan: RapPlan, bill: _Bill, progress: Progress | None
 ) -> NDArray[np.int64]:
-    """Return the exact count of every cell, paid for. A broken source costs no budget, a poor account no counting."""
+    """Return the exact count of every cell, paid for. If the source or the account fails, nothing is spent."""
     bill.check()
     tally = counted(records, plan.queries.margins, plan.neighbours, progress)
     bill.pay()

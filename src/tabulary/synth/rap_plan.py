@@ -1,20 +1,20 @@
-r"""What Relaxed Adaptive Projection measures, and at what scale.
+r"""The measurements of Relaxed Adaptive Projection and the scale of their noise.
 
-**Sensitivity.** What is measured are counts, which are whole numbers, with noise that is drawn exactly; dividing
-comes after. One record stands in one cell of each margin, so one person of c records changes the count of a cell by
-at most c, and the score |count - synthetic count| by no more; the synthetic count is public, and
-rounded to a whole number first. A discrete Gaussian of σ² = c²/(2ρ) on a count is ρ-zCDP (Canonne, Kamath & Steinke
-2020); for the choice see `tabulary.synth.selection`.
+**Sensitivity.** Counts are measured; they are whole numbers, with exactly drawn noise, and are divided afterwards.
+One record is in one cell of each margin, so one person of c records changes the count of a cell by at most c, and the
+score |count - synthetic count| by no more; the synthetic count is public, and rounded to a whole number first. A
+discrete Gaussian of σ² = c²/(2ρ) on a count is ρ-zCDP (Canonne, Kamath & Steinke 2020); for the choice see
+`tabulary.synth.selection`.
 
-**What is not as printed.** The algorithm divides counts by the number of records, which is public where neighbours
-replace a record and none is dropped. Elsewhere it is not: then a twentieth of ρ buys a noisy number, and the queries
-share the rest. And the accounting is "tight" unless "printed" is asked for:
+**Differences from the paper.** The algorithm divides counts by the number of records, which is public where
+neighbours replace a record and none is dropped. Otherwise it is not public: then a twentieth of ρ buys a noisy
+number, and the queries share the rest. And the accounting is "tight" unless you choose "printed":
 
 - ρ is the largest that implies (ε, δ) (`approx_to_zcdp`), not the root of ε = ρ + 2√(ρ·ln(1/δ)), which is smaller.
-- With T = 1 the answers are calibrated together. The cells of a margin share a record among them: one person who
-  is added changes all m cells by √k in the L2 norm for k margins, not by √m. So σ² = k/(2ρ), less by the mean number
-  of cells of a margin. This is why one round is the default: the answers of T rounds of K cells, of σ² = TK/ρ,
-  have less noise only where 2TK < k.
+- With T = 1 the answers are calibrated together. A record is in only one cell of a margin: adding one person changes
+  all m cells by √k in the L2 norm for k margins, not by √m. So σ² = k/(2ρ), smaller by a factor of the mean number of
+  cells of a margin. This is why one round is the default: the answers of T rounds of K cells, of σ² = TK/ρ, have less
+  noise only where 2TK < k.
 """
 
 import hashlib
@@ -41,14 +41,14 @@ Accounting = Literal["tight", "printed"]
 RELAXED_ROWS = 1_000
 STEPS = 1_000
 
-# What the number of people costs where it is not public.
+# The cost of the number of people where it is not public.
 _TOTAL_SHARE = Fraction(1, 20)
 _PER_ROUND = 10
 
 
 @dataclass(frozen=True, eq=False)
 class RapPlan:
-    """What a run measures, and at what scale. Made without data; its digest names it.
+    """The measurements of a run and the scale of their noise. Made without data; its digest identifies it.
 
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid", "own"]})
     >>> plan = RapPlan.of(domain, "[sex job]", ZCDP(1), rounds=2, per_round=3, neighbours="replace")
@@ -81,7 +81,7 @@ class RapPlan:
         relaxed_rows: int = RELAXED_ROWS,
         steps: int = STEPS,
     ) -> "RapPlan":
-        """Return the plan, or say what is wrong with it before anything is read."""
+        """Return the plan, or raise an error before any data is read."""
         asked = asked_workload(domain, work)
         if not isinstance(privacy, ApproxDP | ZCDP):
             raise InvalidPrivacy(
@@ -112,14 +112,14 @@ class RapPlan:
 
     @cached_property
     def rho(self) -> Fraction:
-        """All that is spent, as zero-concentrated differential privacy."""
+        """The whole cost, as zero-concentrated differential privacy."""
         if isinstance(self.privacy, ZCDP):
             return self.privacy.rho
         return printed_rho(self.privacy) if self.accounting == "printed" else approx_to_zcdp(self.privacy).rho
 
     @property
     def total_noise(self) -> DiscreteGaussian | None:
-        """The noise of the number of people, None where that is public."""
+        """The noise of the number of people; None where the number is public."""
         if self.neighbours.total_is_public:
             return None
         return DiscreteGaussian(self.neighbours.records**2 / (2 * self.rho * _TOTAL_SHARE))
@@ -131,7 +131,7 @@ class RapPlan:
 
     @property
     def share(self) -> Fraction:
-        """The ρ of one choice and, again, of one answer; of one answer alone in a single round as printed."""
+        """The ρ of one choice, and also of one answer; in a single round as printed, of one answer alone."""
         return self.shared / (
             self.queries.asked.size if self.rounds == 1 else 2 * self.rounds * self.per_round
         )
@@ -141,13 +141,13 @@ class RapPlan:
         """The noise of an answer."""
         if self.rounds == 1 and self.accounting == "tight":
             moved = margin_sensitivity(self.queries.domain, self.queries.margins, self.neighbours).l2_squared
-            # Where no two people can differ there is nothing to hide, and the noise of one count serves.
+            # If no two people can differ, there is nothing to hide; the noise of one count is used.
             return DiscreteGaussian(max(moved, Fraction(1)) / (2 * self.shared))
         return DiscreteGaussian(self.neighbours.records**2 / (2 * self.share))
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of everything that was asked for."""
+        """The SHA-256 of the whole request."""
         told = {
             "domain": self.queries.domain.describe(),
             "margins": self.queries.margins,

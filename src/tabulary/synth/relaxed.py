@@ -1,9 +1,9 @@
-r"""Relaxed rows and the projection onto answers: the rows that have given answers most nearly.
+r"""Relaxed rows and the projection onto answers: the rows whose answers are nearest to given ones.
 
-A relaxed row has, for every attribute, a distribution over its levels in the place of one level: the softmax of
-free numbers. A cell's answer is then the mean over the rows of the product of its levels' shares, which agrees with the
-share of records wherever the rows are whole, and which has a gradient. `project` moves the free numbers
-down that gradient. Post-processing throughout: nothing here has seen a record.
+A relaxed row has, for every attribute, a distribution over its levels instead of one level: the softmax of free
+numbers. A cell's answer is then the mean over the rows of the product of its levels' shares, which agrees with the
+share of records wherever the rows are whole, and which has a gradient. `project` moves the free numbers down that
+gradient. Post-processing throughout: nothing here reads a record.
 """
 
 import math
@@ -28,14 +28,14 @@ BATCH = 128
 _STEP = 0.1
 _DECAYS = (0.9, 0.999)
 _TINY = 1e-12
-# The joint distributions that are written out at once while rows are made whole.
+# The number of joint distributions in memory at once while rows are made whole.
 LAWS = 1 << 22
 _REPORTED = 50
 
 
 @dataclass(frozen=True, eq=False)
 class RelaxedRows:
-    """Rows of free numbers, a column for each level of each attribute; their softmax is what a row holds.
+    """Rows of free numbers, one column for each level of each attribute; their softmax is the content of a row.
 
     >>> rows = RelaxedRows(Domain({"sex": ["F", "M"]}), np.log([[1.0, 3.0], [1.0, 1.0]]))
     >>> rows.shares().round(6).tolist()
@@ -55,7 +55,7 @@ class RelaxedRows:
 
     @classmethod
     def start(cls, domain: Domain, rows: int, entropy: Entropy) -> "RelaxedRows":
-        """Return rows to start from: every one different, none decided, no level favoured."""
+        """Return starting rows: all different, none decided, no level favoured."""
         drawn = uniforms(entropy, rows * columns_of(domain)).reshape(rows, -1)
         return cls(domain, (2 * drawn - 1).astype(np.float32))
 
@@ -71,7 +71,7 @@ class RelaxedRows:
         )
 
     def answers(self, queries: Queries) -> Floats:
-        """Return the share of the rows that stands in each cell."""
+        """Return the share of the rows in each cell."""
         shares = np.vstack([self.shares().T, np.ones(len(self))]).astype(np.float32)
         answers = np.empty(queries.prefix.size)
         order = np.argsort(queries.prefix, kind="stable")
@@ -84,12 +84,12 @@ class RelaxedRows:
         return answers
 
     def whole(self, rows: int, entropy: Entropy) -> NDArray[np.int32]:
-        """Return whole rows: randomised rounding, each relaxed row drawn from as often as any other, or once more.
+        """Return whole rows by randomised rounding; each relaxed row is used as often as any other, or once more.
 
         Attributes are drawn independently given the relaxed row; those that structural zeros tie together are drawn
-        jointly, given that the combination is possible. Draws from one relaxed row are spread evenly over each of
-        its distributions, in an order of their own: that leaves the law of every single draw as it is and
-        brings their tables closer. Unbiased but for what stood in impossible cells.
+        jointly, given that the combination is possible. Draws from one relaxed row are spread evenly over each of its
+        distributions, in random order: that keeps the law of every single draw and brings their tables closer.
+        Unbiased, except for the share in impossible cells.
         """
         source = _sources(len(self), rows, entropy)
         shares, offsets = self.shares(), offsets_of(self.domain)
@@ -115,7 +115,7 @@ class RelaxedRows:
                 drawn = _levels(law, ~impossible.ravel(), source[mine] - first, heights[mine])
                 for place, level in zip(places, np.unravel_index(drawn, impossible.shape), strict=True):
                     codes[mine, place] = level
-        # In random order: where a row stands says nothing.
+        # In random order: the position of a row says nothing.
         return np.asarray(codes[np.argsort(uniforms(entropy, rows), kind="stable")])
 
 
@@ -134,7 +134,7 @@ def project(
     Minimises the sum of squared differences over those cells and over the impossible ones, whose answer is known to be
     zero. `answers` are shares of all records, in the order of `cells`. Each of the `steps` is one step of Adam
     on a batch of prefixes (see `Queries`) drawn at random, all of them in as many steps as there are batches.
-    The optimum is not convex, and is found as nearly as the steps allow.
+    The problem is not convex; the optimum is found as nearly as the steps allow.
     """
     step = _stepper(queries.domain.shape)
     fitted = np.concatenate([cells, queries.impossible])
@@ -225,11 +225,11 @@ def _levels(
     """Return the possible level that each height reaches in the law of its source."""
     cells = np.flatnonzero(possible)
     kept = law[:, cells]
-    # What was all but certain of an impossible combination may hold nothing else in 64 bits: any possible one serves.
+    # If an impossible combination was nearly certain, all others may be zero in 64 bits: any possible one will do.
     kept = np.where(kept.sum(axis=1, keepdims=True) > 0, kept, 1.0)
     reached = np.cumsum(kept, axis=1)
     reached /= reached[:, -1:]
-    # One search for all: the law of source i lies between i and i + 1.
+    # One search for all sources: the law of source i lies between i and i + 1.
     ladder = (reached + np.arange(law.shape[0])[:, None]).ravel()
     found = np.searchsorted(ladder, source + heights, side="right") - source * cells.size
     return np.asarray(cells[np.clip(found, 0, cells.size - 1)])

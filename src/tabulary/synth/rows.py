@@ -1,4 +1,4 @@
-"""Synthetic records: rows of labels that stand for nobody."""
+"""Synthetic records: rows of labels that describe no real person."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from tabulary.errors import InvalidTable, ReleaseError, ReleaseExists, TooManyCe
 if TYPE_CHECKING:
     import pyarrow
 
-# Rows that take more bytes than this together are not made at once.
+# Rows that need more bytes than this together are refused.
 MEMORY = 4 * 2**30
 _WRITERS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRecords(LongForm):
-    """Rows of level codes, one column for each attribute, made from what is public.
+    """Rows of level codes, one column for each attribute, made from public data.
 
-    `guarantee` says what was promised to the people whose records were measured; making rows spends nothing more.
-    `origin` says how the rows were made.
+    `guarantee` is the promise to the people whose records were measured; making rows spends nothing more. `origin`
+    says how the rows were made.
 
     >>> rows = SyntheticRecords(Domain({"sex": ["F", "M"], "job": ["none", "paid"]}), np.array([[0, 1], [1, 1]]))
     >>> rows.table("job").counts.tolist()
@@ -54,7 +54,7 @@ class SyntheticRecords(LongForm):
         return int(self.codes.shape[0])
 
     def table(self, *margin: str | Iterable[str]) -> Table:
-        """Return how many rows stand in each cell of a margin."""
+        """Return the number of rows in each cell of a margin."""
         names = [name for part in margin for name in ((part,) if isinstance(part, str) else part)]
         attributes = self.domain.margin(names)
         shape = self.domain.shape_of(attributes)
@@ -69,7 +69,7 @@ class SyntheticRecords(LongForm):
         return Table(self.domain.project(attributes), counts)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the labels of each attribute, row after row."""
+        """Return the labels of each attribute, one per row."""
         return {
             name: np.array(self.domain.levels_of(name), dtype=object)[self.codes[:, place]]
             for place, name in enumerate(self.domain.attributes)
@@ -88,7 +88,7 @@ class SyntheticRecords(LongForm):
         return pyarrow.table(made)
 
     def write(self, path: str | Path) -> None:
-        """Write a new file of labels, CSV or Parquet by its name; a file that is there is never overwritten."""
+        """Write a new file of labels, CSV or Parquet by its name; an existing file is never overwritten."""
         import pyarrow.csv
         import pyarrow.parquet
 
@@ -119,7 +119,7 @@ class SyntheticRecords(LongForm):
 
 
 def forbidden(domain: Domain, codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows stand in a cell that the domain declares impossible."""
+    """Return which rows are in a cell that the domain declares impossible."""
     found = np.zeros(codes.shape[0], dtype=np.bool_)
     for attributes, block in domain.zero_blocks:
         places = [domain.position(name) for name in attributes]
@@ -128,10 +128,10 @@ def forbidden(domain: Domain, codes: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def check_rows(rows: int, attributes: int, *, memory: int = MEMORY) -> None:
-    """Raise where so many rows would not fit the memory that they may take."""
+    """Raise if this many rows would not fit in the allowed memory."""
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InvalidTable(f"the number of rows must be 1 or more, not {rows!r}.")
-    # Codes, weights and the labels on their way out.
+    # Codes, weights, and the labels while they are written.
     needed = int(rows) * (4 * attributes + 16)
     if needed > memory:
         raise TooManyCells(

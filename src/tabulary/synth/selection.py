@@ -40,14 +40,14 @@ def choice_rate(rho: Fraction, sensitivity: int) -> Fraction:
 def noisy_largest(
     scores: NDArray[np.int64], count: int, *, rho: Fraction, sensitivity: int, sampler: Sampler
 ) -> NDArray[np.int64]:
-    """Return `count` different candidates, one after the other by report noisy max among those that are left.
+    """Return `count` different candidates, one after another by report noisy max among the remaining ones.
 
-    Each choice is `rho`-zCDP, all of them count·ρ by composition. Scores are whole numbers, each moved by at most
-    `sensitivity` by one person. Confidential until drawn.
+    Each choice is `rho`-zCDP, all of them count·ρ by composition. Scores are whole numbers; one person moves each by
+    at most `sensitivity`. Confidential until drawn.
 
     The law among all candidates, given that the draw is none of those already chosen, is the law among the rest.
-    So one law serves until it draws a candidate for the second time; then the rest get a law of their own, and
-    the draw is repeated. No draw is rejected twice, however far the best candidates are ahead.
+    So one law is enough until it draws a candidate for the second time; then the rest get a new law, and the draw is
+    repeated. No draw is rejected twice, however far the best candidates are ahead.
 
     >>> from tabulary.noise import ExactSampler
     >>> noisy_largest(np.array([0, 900, 5, 400]), 2, rho=Fraction(1), sensitivity=1, sampler=ExactSampler()).tolist()

@@ -1,4 +1,4 @@
-"""Numbers between 0 and 1 from an entropy source. They make rows out of what is public, and protect nobody."""
+"""Numbers between 0 and 1 from an entropy source. They make rows from public data, and protect nobody."""
 
 import numpy as np
 from numpy.typing import NDArray

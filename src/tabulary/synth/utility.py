@@ -1,4 +1,4 @@
-"""How well synthetic rows have the tables they were made from, computed from public things only."""
+"""How well synthetic rows match the tables they were made from, computed from public data only."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,9 @@ _WORST = 10
 class MarginFit:
     """One table: how far the rows are from the release, and the release from the truth, both as L1 over n.
 
-    `distance` is between the shares of the rows and those of the released table. `noise` is what the release itself is
-    expected to be off by, the sum over cells of the mean absolute error of a normal law with the stated standard error.
-    Where the first is small beside the second, better rows would tell nothing more about anybody's records.
+    `distance` is between the shares of the rows and those of the released table. `noise` is the expected error of the
+    release itself: the sum over cells of the mean absolute error of a normal law with the stated standard error.
+    Where `distance` is much smaller than `noise`, better rows would say nothing more about the records.
     """
 
     margin: Margin
@@ -48,11 +48,11 @@ class Utility:
     rows: int
 
     def of_order(self, order: int) -> tuple[MarginFit, ...]:
-        """Return the fits of the tables on so many attributes."""
+        """Return the fits of the tables on this many attributes."""
         return tuple(fit for fit in self.fits if len(fit.margin) == order)
 
     def mean(self, order: int) -> float:
-        """Return the mean distance of the tables on so many attributes; NaN where there is none."""
+        """Return the mean distance of the tables on this many attributes; NaN where there is none."""
         found = self.of_order(order)
         return float(np.mean([fit.distance for fit in found])) if found else float("nan")
 
@@ -71,7 +71,7 @@ class Utility:
 
     def draw(self, stem: str | Path) -> tuple[Path, Path]:
         """Return the SVG and the PNG file that the picture was written to: one dot for each table."""
-        # Altair takes longer to import than most rows to make.
+        # Importing Altair takes longer than making most rows.
         import altair as alt
 
         from tabulary.release.drawing import COLOURS, SOFT, inline, save_both, styled
@@ -121,7 +121,7 @@ class Utility:
 
 
 def utility(rows: SyntheticRecords, release: Release) -> Utility:
-    """Return how well rows have the tables of a release, and how good those tables are themselves.
+    """Return how well rows match the tables of a release, and how accurate those tables are.
 
     Reads no record, so it may be published with the rows.
     """

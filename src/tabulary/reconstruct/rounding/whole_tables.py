@@ -49,8 +49,8 @@ def whole_tables(
     a solver, and none is a margin of another. The result is non-negative, zero where the domain is impossible, and
     every two tables have the same sums over the attributes they share, the total included.
 
-    "margins" (no table above two attributes): total and one-way margins go to the integer below or above, with
-    the real value as expectation (but for zeros that tie attributes together); then each cell is rounded at random to
+    "margins" (no table above two attributes): total and one-way margins go to the integer below or above, with the
+    real value as expectation (except for zeros that tie attributes together); then each cell is rounded at random to
     the integer below or above, and the table is adjusted to the rounded margins along cheapest paths. Most cells move
     by less than one; a cell can move by more where the margins of its row and column went opposite ways.
 
