@@ -1,1 +1,1 @@
-"""The pages of a table builder: made on the server, complete without a script, better with one."""
+"""The pages of a table builder. The server makes them; they work without a script, and better with one."""

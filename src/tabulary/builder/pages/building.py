@@ -1,4 +1,4 @@
-"""What the pages before a table show: the datasets, and the variables of one with what a choice of them would give."""
+"""The content of the pages before a table: the datasets, the variables of one, and the forecast for a choice."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +21,12 @@ from tabulary.errors import TableRefused, TooManyCells
 from tabulary.workflows.answering.answers import ProtectionMethod
 
 PLACES = (("", "Not used"), ("rows", "Rows"), ("columns", "Columns"), ("filter", "Filter"))
-"""Where a variable may stand, and what that is called."""
+"""The places of a variable, with their names."""
 
 
 @dataclass(frozen=True)
 class TableForecast:
-    """How large a table is, how accurate it will be and what it costs; or why it is not given. From the plan alone."""
+    """The size, accuracy and price of a table, or the reason of its refusal. It uses only the plan."""
 
     size: str = ""
     accuracy: str = ""
@@ -36,7 +36,7 @@ class TableForecast:
 
     @classmethod
     def of(cls, dataset: ServedDataset, chosen: Choices) -> "TableForecast":
-        """Return the forecast of the table that was chosen. Counts nobody, and costs nothing."""
+        """Return the forecast of the chosen table. Counts nobody, and costs nothing."""
         method = dataset.answers.method
         try:
             found: dict[str, Any] = accuracy_of(dataset, chosen.question(dataset.answers.domain))
@@ -52,7 +52,7 @@ class TableForecast:
 
 
 def dataset_line(dataset: ServedDataset) -> dict[str, Any]:
-    """Return what the list of datasets says of one."""
+    """Return the entry of one dataset in the list."""
     answers = dataset.answers
     private = answers.method is not ProtectionMethod.cell_key
     return {
@@ -61,7 +61,7 @@ def dataset_line(dataset: ServedDataset) -> dict[str, Any]:
         "description": dataset.description,
         "url": Choices().build_url(dataset.name),
         "summary": SUMMARY[answers.method],
-        # Of cell keys the summary says the same.
+        # For cell keys the summary already says this.
         "statement": answers.promise.statement if private else "",
         "private": private,
         "variables": len(answers.domain.attributes),
@@ -71,9 +71,9 @@ def dataset_line(dataset: ServedDataset) -> dict[str, Any]:
 
 
 def build_page(dataset: ServedDataset, chosen: Choices) -> dict[str, Any]:
-    """Return what the page of a dataset is filled with, given what was chosen so far."""
+    """Return the content of the page of a dataset, given the choices so far."""
     answers = dataset.answers
-    # One question costs as much as another.
+    # All questions cost the same.
     plan = dataset.largest_plan if answers.method is ProtectionMethod.interactive else None
     return {
         "dataset": dataset,
@@ -91,7 +91,7 @@ def build_page(dataset: ServedDataset, chosen: Choices) -> dict[str, Any]:
         "in_rows": [variable_name(dataset, a, Names.labels) for a in chosen.rows],
         "in_columns": [variable_name(dataset, a, Names.labels) for a in chosen.columns],
         "in_filters": [filter_name(dataset, a, level, Names.labels) for a, level in chosen.where],
-        # How the table is shown stays as it is while its variables change.
+        # The display options stay the same while the variables change.
         "hidden": [pair for pair in chosen.items() if pair[0] in ("show", "chart", "names", "totals")],
         "table_url": Choices().url(dataset.name),
         "build_url": Choices().build_url(dataset.name),
@@ -108,7 +108,7 @@ def build_page(dataset: ServedDataset, chosen: Choices) -> dict[str, Any]:
 
 
 def filter_name(dataset: ServedDataset, attribute: str, level: str, names: Names) -> str:
-    """Return what a filter is called: the variable and its level."""
+    """Return the name of a filter: the variable and its level."""
     return f"{variable_name(dataset, attribute, names)}: {level_name(dataset, attribute, level, names)}"
 
 

@@ -1,8 +1,8 @@
 """Pictures of a table on a page, as SVG: a heat map, and bars with their intervals. Without script or colours.
 
-Drawn with the kit of all pictures (`release.svg`), whose style is a part of the style sheet of the pages: a page's
-policy forbids any other. A picture of too much shows nothing: of a large table the first rows and columns are drawn,
-and the picture says so.
+They use the drawing kit of all pictures (`release.svg`). Its style is part of the style sheet of the pages, because a
+page's policy forbids any other. A crowded picture is useless, so the picture of a large table shows only the first rows
+and columns, and says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,9 +42,9 @@ _NARROWEST, _ROOMY = 18, 56
 
 
 def heat_map_svg(view: BuiltTable) -> Markup:
-    """Return a heat map: the larger a number, the stronger its shade, with the number inside where there is room.
+    """Return a heat map: a larger number has a stronger shade, with the number inside if there is room.
 
-    Negative numbers, which only noise makes, have the faintest shade.
+    Negative numbers, which come only from noise, have the lightest shade.
     """
     rows, columns = view.row_labels[:MOST_SIDE], view.column_labels[:MOST_SIDE]
     cells = [line[: len(columns)] for line in view.cells()[: len(rows)]]
@@ -85,9 +85,9 @@ def heat_map_svg(view: BuiltTable) -> Markup:
 
 
 def bars_svg(view: BuiltTable) -> Markup:
-    """Return bars from zero, a group for each row, with whiskers for the 95 % intervals and the numbers beside them.
+    """Return bars from zero, one group per row, with whiskers for the 95 % intervals and the numbers beside them.
 
-    A bar that noise dominates is hatched. Where no error is known there are no whiskers.
+    A bar is hatched if noise dominates it. It has no whiskers if its error is not known.
     """
     across = len(view.column_labels[:MOST_BARS])
     rows = view.row_labels[: max(1, MOST_BARS // across)]
@@ -130,7 +130,7 @@ def bars_svg(view: BuiltTable) -> Markup:
 
 
 def _columns(names: Sequence[str], texts: Sequence[str]) -> tuple[float, bool, bool]:
-    """Return how wide a column is, whether its name stands upright, and whether numbers fit in."""
+    """Return the width of a column, whether its name is vertical, and whether numbers fit in."""
     number, name = _wide(texts) + 12, _wide(names) + 12
     if len(names) * max(number, name) <= _WIDEST:
         return max(number, name, _ROOMY), False, True
@@ -161,7 +161,7 @@ def _shade(value: float | None, most: float) -> float:
 
 
 def _shades(view: BuiltTable, most: float) -> list[tuple[str, float]]:
-    """Return the numbers of a legend from nothing to the largest one, each with its shade."""
+    """Return the numbers of a legend from zero to the largest one, each with its shade."""
     percent = _is_percent([cell for line in view.cells() for cell in line])
     steps = Axis(0.0, most, 0.0, 1.0).ticks() if most > 0 else [0.0]
     return [(_tick(step, percent), _shade(step, most)) for step in steps]
@@ -220,7 +220,7 @@ def _is_percent(cells: Sequence[PageCell]) -> bool:
 
 
 def _extremes(view: BuiltTable, cells: Sequence[Sequence[PageCell]]) -> str:
-    """Return in words what stands out in a picture: the largest number, the smallest, and what is in doubt."""
+    """Return a summary of a picture: the largest number, the smallest, and how many are dominated by noise."""
     found = [
         (cell.value, ", ".join((*view.row_labels[i], *view.column_labels[j])) or view.measure, cell)
         for i, line in enumerate(cells)
@@ -236,7 +236,7 @@ def _extremes(view: BuiltTable, cells: Sequence[Sequence[PageCell]]) -> str:
 
 
 def _cut(view: BuiltTable, rows: int, columns: int) -> str:
-    """Return what is not drawn; nothing if all is."""
+    """Return a sentence about the drawn part of the table; empty if all of it is drawn."""
     wholes = ((rows, len(view.row_labels), "rows"), (columns, len(view.column_labels), "columns"))
     said = [f"the first {drawn:,} of {whole:,} {words}" for drawn, whole, words in wholes if drawn < whole]
     return f"The picture shows {' and '.join(said)}. The table has all of them." if said else ""
@@ -249,10 +249,10 @@ def _picture(
 
 
 def _named(labels: Sequence[str], measure: str) -> str:
-    """Return what a row or a column is called; where there is but one, by what its numbers are."""
+    """Return the name of a row or a column; if there is only one, the name of the measure."""
     return " · ".join(labels) or measure
 
 
 def _wide(texts: Iterable[str]) -> float:
-    """Return how wide the longest of some texts is, as it is shown."""
+    """Return the width of the longest of some texts on the picture."""
     return CHARACTER * max((len(shortened(text)) for text in texts), default=0)

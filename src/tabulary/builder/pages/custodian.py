@@ -2,8 +2,8 @@
 
 All are behind a session.
 
-They show what the custodian's API tells and do what it does, with the same refusals: budgets and costs, how often was
-asked, and never how many were counted. They load no script.
+They show and do the same as the custodian's API, with the same refusals: budgets, costs and numbers of requests, and
+never a count of people. They load no script.
 """
 
 import re
@@ -36,7 +36,7 @@ from tabulary.workflows.answering.answers import ProtectionMethod
 ROOT = "/custodian"
 ACCOUNTS, TOKENS, USAGE, LOG = (f"{ROOT}/{room}" for room in ("accounts", "tokens", "usage", "log"))
 DAYS = (7, 30, 90, 365)
-"""Over how many days the usage can be shown."""
+"""The periods in days that the page of usage can show."""
 
 _ROOMS = (
     (ROOT, "Overview"),
@@ -50,7 +50,7 @@ _PAGE = 25
 _TOKEN_ID = re.compile(r"[0-9a-f]{12}")
 _POSITION = re.compile(r"[1-9][0-9]{0,17}")
 
-# What is wrong with a field, in the words of the form. What was sent is shown in the field itself.
+# The error of a field, in the words of the form. The field itself shows the sent value.
 _NAME = "A name has 1 to 200 printable characters, and neither begins nor ends with a space."
 _EXACT = "An amount is an exact number: 2, 0.25 or 1/8."
 _WRONG = {
@@ -76,7 +76,7 @@ _NO_TOKEN = {"name": "", "role": "analyst", "account": "", "days": "365"}
 
 
 def add_custodian_pages(app: FastAPI, service: Service, site: Site) -> None:
-    """Add the pages to sign in and those of the custodian, which the description of the API does not name."""
+    """Add the sign-in pages and the custodian's pages. The description of the API leaves them out."""
     sign_in = SignInPages(site, SessionGate(service.state))
     desk = _Desk(service, site)
     read, write = sign_in.shows, sign_in.does
@@ -99,14 +99,14 @@ def add_custodian_pages(app: FastAPI, service: Service, site: Site) -> None:
 
 
 class _Desk:
-    """What a custodian who is in sees and does."""
+    """The pages and actions of a custodian who signed in."""
 
     def __init__(self, service: Service, site: Site) -> None:
         self._service = service
         self._site = site
 
     def overview(self, request: Request, who: SignedIn) -> Response:
-        """Show the datasets with what they promise, and the fingerprint of the key."""
+        """Show the datasets with their promises, and the fingerprint of the key."""
         refuse_unknown(request.query_params.multi_items(), ())
         accounts = {line.name: line for line in self._account_lines()}
         datasets = [
@@ -133,7 +133,7 @@ class _Desk:
         return self._accounts(who, opened=request.query_params.get("opened", ""))
 
     def open_account(self, request: Request, who: SignedIn, fields: Fields) -> Response:
-        """Open an account; if that is not possible, show the form again with what is wrong."""
+        """Open an account; if that is not possible, show the form again with the errors."""
         ledger = self._service.ledger
         if ledger is None:
             raise HTTPProblem(
@@ -190,7 +190,7 @@ class _Desk:
         )
 
     def make_token(self, request: Request, who: SignedIn, fields: Fields) -> Response:
-        """Make a token and show its text, once; if that is not possible, show the form again with what is wrong."""
+        """Make a token and show its text once; if that is not possible, show the form again with the errors."""
         given = _given(fields, _NO_TOKEN)
         try:
             asked = NewToken.model_validate({name: value or None for name, value in given.items()})
@@ -217,13 +217,13 @@ class _Desk:
         )
 
     def revoke_token(self, request: Request, who: SignedIn, fields: Fields) -> Response:
-        """Revoke a token. Whoever revokes their own is out."""
+        """Revoke a token. A custodian who revokes their own token is signed out."""
         token = self._known_token(request)
         revoke_token(self._service, _actor(request, who), token.id)
         return RedirectResponse("/" if token.id == who.token.id else _url(TOKENS, revoked=token.id), 303)
 
     def usage(self, request: Request, who: SignedIn) -> Response:
-        """Show how many requests there were by day and dataset."""
+        """Show the number of requests by day and dataset."""
         refuse_unknown(request.query_params.multi_items(), ("days",))
         shown = request.query_params.get("days", str(DAYS[1]))
         if shown not in map(str, DAYS):
@@ -241,7 +241,7 @@ class _Desk:
         )
 
     def log(self, request: Request, who: SignedIn) -> Response:
-        """Show what was done to the service, the last first."""
+        """Show the log of the service, the newest entry first."""
         refuse_unknown(request.query_params.multi_items(), ("before",))
         before = request.query_params.get("before")
         if before is not None and not _POSITION.fullmatch(before):
@@ -332,12 +332,12 @@ def _accounts(ledger: Ledger | None) -> list[Account]:
 
 
 def _given(fields: Fields, known: Fields) -> dict[str, str]:
-    """Return the fields that a form has; one that was not sent is empty."""
+    """Return the fields of a form; a missing field is empty."""
     return {name: fields.get(name, "") for name in known}
 
 
 def _complaints(wrong: ValidationError) -> dict[str, str]:
-    """Return what is wrong with which field."""
+    """Return the error of each wrong field."""
     fields = [str(found["loc"][-1]) for found in wrong.errors(include_url=False, include_input=False)]
     return {field: _WRONG[field] for field in fields}
 

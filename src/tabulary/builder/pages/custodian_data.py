@@ -1,4 +1,4 @@
-"""What the custodian's pages are filled with: budgets, debits, tokens, requests, the log. Never a count of people."""
+"""The content of the custodian's pages: budgets, debits, tokens, requests, the log. Never a count of people."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tabulary.ledger import Account, Amount, Balance, Entry
 from tabulary.ledger.amounts import cost_in_unit_of
 
 WIDTH, HEIGHT = 600, 100
-"""The size of the picture of a spending, in its own units."""
+"""The size of the picture of the spending, in its own units."""
 
 LEDGER = "/custodian/ledger"
 MOST_POINTS = 400
@@ -23,7 +23,7 @@ MOST_POINTS = 400
 
 @dataclass(frozen=True)
 class BudgetShare:
-    """What was spent of one parameter of a budget: `share` is between 0 and 1, the amounts are exact."""
+    """The spending of one parameter of a budget: `share` is between 0 and 1, the amounts are exact."""
 
     budget: str
     spent: str
@@ -37,7 +37,7 @@ class BudgetShare:
 
 
 def percent(share: float) -> str:
-    """Return a share for a reader; never 0 where something was spent, nor 100 where something is left.
+    """Return a share for a reader: never 0 if something was spent, and never 100 if something is left.
 
     >>> [percent(share) for share in (0, 1e-9, 0.25, 1 - 1e-9, 1)]
     ['0 %', 'less than 1 %', '25 %', 'more than 99 %', '100 %']
@@ -48,7 +48,7 @@ def percent(share: float) -> str:
 
 
 def parts(balance: Balance) -> tuple[BudgetShare, ...]:
-    """Return what was spent of each parameter that an account counts.
+    """Return the spending of each parameter that an account counts.
 
     >>> spending = Balance(Amount(rho=Fraction(1, 2)), Amount(rho=Fraction(1, 6)))
     >>> [(part.spent, part.left, part.percent) for part in parts(spending)]
@@ -68,7 +68,7 @@ def parts(balance: Balance) -> tuple[BudgetShare, ...]:
 
 @dataclass(frozen=True)
 class AccountLine:
-    """An account: whose it is, what it may spend, has spent and has left, and the end of its chain."""
+    """An account: its owner, what it may spend, has spent and has left, and the end of its chain."""
 
     name: str
     pays_for: str
@@ -80,7 +80,7 @@ class AccountLine:
 
     @classmethod
     def of(cls, account: Account, datasets: Iterable[ServedDataset]) -> "AccountLine":
-        """Return the line of an account; one that pays for no dataset is an analyst's."""
+        """Return the line of an account; an account that pays for no dataset belongs to an analyst."""
         head = account.head()
         titles = [dataset.title for dataset in datasets if dataset.account == account.name]
         return cls(
@@ -111,7 +111,7 @@ class EntryLine:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The debits of an account, a page of them with the last one first, and the picture of all of them."""
+    """One page of the debits of an account, the newest first, and the picture of all debits."""
 
     account: str
     lines: tuple[EntryLine, ...]
@@ -161,7 +161,7 @@ def ledger_url(account: str, **more: int) -> str:
 
 @dataclass(frozen=True)
 class TokenLine:
-    """A token, and whether it opens anything: `condition` is good, expired or revoked."""
+    """A token, and whether it is valid: `condition` is good, expired or revoked."""
 
     token: Token
     condition: str
@@ -177,7 +177,7 @@ class TokenLine:
 
 @dataclass(frozen=True)
 class LogLine:
-    """An entry of the log; `url` leads to the token of whoever did it, and is empty where none was shown."""
+    """An entry of the log; `url` leads to the token of the actor, and is empty if there was no token."""
 
     entry: LogEntry
     moment: datetime
@@ -192,7 +192,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class UseLine:
-    """The requests for one dataset on one day; `share` is that of the busiest day and dataset."""
+    """The requests for one dataset on one day; `share` is relative to the busiest day and dataset."""
 
     use: DayOfUse
     dataset: str
@@ -204,7 +204,7 @@ def use_lines(uses: Sequence[DayOfUse], datasets: Iterable[ServedDataset]) -> tu
     most = max((use.requests for use in uses), default=1)
     titles = {"": "None in particular", **{dataset.name: dataset.title for dataset in datasets}}
     return tuple(
-        # A dataset that is no longer served has a name, and no title.
+        # A dataset that is no longer served has a name but no title.
         UseLine(use, titles.get(use.dataset, use.dataset), use.requests / most)
         for use in uses
     )
@@ -220,7 +220,7 @@ def _show(name: str, value: Fraction) -> str:
 
 
 def _share(spent: Amount, budget: Amount) -> float:
-    """Return the share of the parameter of which most was spent: it decides when the account is empty."""
+    """Return the largest share of all parameters: it decides when the account is empty."""
     counted = _parameters(spent)
     return max(float(counted[name] / value) for name, value in _parameters(budget).items())
 
@@ -244,12 +244,12 @@ def _page_url(account: str, before: int, entries: int) -> str:
 
 
 def _steps(moments: Sequence[datetime], shares: Sequence[float]) -> str:
-    """Return the spending as the steps of an SVG path, from nothing at the first debit to all of it at the last."""
+    """Return the spending as the steps of an SVG path, from zero at the first debit to the total at the last."""
     if not moments:
         return ""
     begin, length = moments[0], (moments[-1] - moments[0]).total_seconds()
     drawn = [f"M0 {HEIGHT}"]
-    # As many steps as can be told apart, the last one among them.
+    # Only as many steps as a reader can distinguish, including the last one.
     every = -(-len(moments) // MOST_POINTS)
     for i in range((len(moments) - 1) % every, len(moments), every):
         x = WIDTH * (moments[i] - begin).total_seconds() / length if length else 0

@@ -1,4 +1,4 @@
-"""Problems as pages: what a program reads as JSON, a person reads as sentences with a way on."""
+"""Problems as pages: a program reads JSON; a person reads sentences and a link to go on."""
 
 import json
 from typing import Any
@@ -24,9 +24,9 @@ _REPLACED = (b"content-type", b"content-length", b"content-security-policy")
 
 
 class ProblemPages:
-    """Pure ASGI: shows a problem as a page to whoever asks for HTML, at every address that is not the API's.
+    """Pure ASGI: shows a problem as a page to callers who ask for HTML, at every address outside the API.
 
-    It stands outside everything that may refuse, so that no refusal reaches a browser as JSON.
+    It surrounds everything that may refuse, so that no refusal reaches a browser as JSON.
     """
 
     def __init__(self, app: ASGIApp, site: Site) -> None:
@@ -75,7 +75,7 @@ class ProblemPages:
 
 
 def _wants_html(scope: Scope) -> bool:
-    # Browsers name it; programs that take anything do not.
+    # Browsers name HTML; programs that accept anything do not.
     return any(name == b"accept" and b"text/html" in value.lower() for name, value in scope["headers"])
 
 
@@ -90,10 +90,10 @@ def _sentence(detail: str) -> str:
 
 
 def _way_back(scope: Scope, status: int) -> tuple[str, str]:
-    """Return where a reader goes from here, and what that is called."""
+    """Return the address of the next page for the reader, and the text of the link."""
     chosen = bool(scope["query_string"]) and status != 404
     match scope["path"].split("/")[1:]:
-        # What the page of the choices could not read either is not taken there.
+        # Do not pass on a query that the page of the choices cannot read either.
         case ["datasets", _, "table"] if chosen and status != 422:
             place = scope["path"].removesuffix("/table")
             return f"{place}?{scope['query_string'].decode('latin-1')}", "Change the choices"

@@ -1,4 +1,4 @@
-"""How a page is written: one look, one policy for browsers, and the few files that every page loads."""
+"""Write pages: one style, one policy for browsers, and the few files that every page loads."""
 
 import hashlib
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""What a page may load: its own style, its own script, and nothing from anywhere else."""
+"""A page may load its own style and its own script, and nothing from other sites."""
 
 MEDIA_TYPE = "text/html; charset=utf-8"
 
@@ -46,7 +46,7 @@ class Asset:
 def assets() -> Mapping[str, Asset]:
     """Return every file that pages load, by name."""
     folder = files(PACKAGE) / "static"
-    # The look of every page and of every picture of the project comes first; the style of these pages adds to it.
+    # First the common style of all pages and pictures of the project, then the style of these pages.
     common = {"builder.css": f"{page_template('page.css.j2').render()}{STYLE}\n".encode()}
     found = {}
     for name, media_type in _KINDS.items():
@@ -58,7 +58,7 @@ def assets() -> Mapping[str, Asset]:
 
 @dataclass(frozen=True)
 class Site:
-    """What every page of a service shows around its own content."""
+    """The common frame of all pages of a service."""
 
     title: str
     signer: PublicKey | None = None
@@ -79,13 +79,13 @@ class Site:
         return assets()["icon.svg"].url
 
     def html(self, template: str, **given: Any) -> bytes:
-        """Return a page, from a template that extends `base.html.j2`. What is filled in is escaped."""
+        """Return a page from a template that extends `base.html.j2`. All values are escaped."""
         return page_template(template, PACKAGE).render(site=self, **given).encode()
 
     def response(
         self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **given: Any
     ) -> Response:
-        """Return a page as an answer that nobody keeps."""
+        """Return a page as an answer that nobody stores."""
         return html_response(self.html(template, **given), status, headers)
 
 

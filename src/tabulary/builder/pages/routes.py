@@ -33,12 +33,12 @@ from tabulary.builder.problems import HTTPProblem
 from tabulary.builder.service import ServedDataset
 from tabulary.workflows.answering.answers import ProtectionMethod
 
-# Kept by a browser, and asked for again each time: it costs an answer without a body.
+# A browser stores it and checks it each time; the check costs an answer without a body.
 _ASKED_AGAIN = "no-cache"
 
 
 def add_pages(app: FastAPI, answering: Answering, site: Site, sessions: SessionGate) -> None:
-    """Add the addresses of pages, which the description of the API does not name."""
+    """Add the addresses of pages. The description of the API leaves them out."""
     pages = _Pages(answering, site, sessions)
     for path, endpoint, method in (
         ("/", pages.datasets, "GET"),
@@ -58,13 +58,13 @@ class _Pages:
         self._sessions = sessions
 
     async def datasets(self, request: Request) -> Response:
-        """Show which datasets there are."""
+        """Show the list of datasets."""
         refuse_unknown(request.query_params.multi_items(), ())
         lines = [dataset_line(dataset) for dataset in self._answering.service.datasets.values()]
         return self._kept(request, Body.of(self._site.html("datasets.html.j2", datasets=lines), MEDIA_TYPE))
 
     async def build(self, request: Request) -> Response:
-        """Show the variables of a dataset, what was chosen of them and how accurate that will be."""
+        """Show the variables of a dataset, the choices so far and the expected accuracy."""
         dataset = self._answering.dataset(request.path_params["name"])
         domain, items = dataset.answers.domain, request.query_params.multi_items()
         if is_form(items):
@@ -74,17 +74,17 @@ class _Pages:
         return self._kept(request, Body.of(content, MEDIA_TYPE))
 
     async def table(self, request: Request) -> Response:
-        """Show a table, or what it would cost. Looking spends nothing."""
+        """Show a table, or its price. This spends nothing."""
         dataset = self._answering.dataset(request.path_params["name"])
         domain, items = dataset.answers.domain, request.query_params.multi_items()
         if is_form(items):
             return RedirectResponse(from_form(domain, items).url(dataset.name), 303)
         chosen = Choices.of(domain, items)
         if len(items) != len(chosen.items()):
-            # Fields that a form left as they are: the address that is passed on has none of them.
+            # The form sent empty fields: redirect to the address without them.
             return RedirectResponse(chosen.url(dataset.name), 303)
         dataset.answers.allowed_tables.refuse(chosen.question(domain).margin(domain))
-        # In the citation and in the call of the API; in the key too, so that nobody is shown another's.
+        # For the citation and the API call. Also in the key, so that no caller gets a page with another origin.
         origin = str(request.base_url).rstrip("/")
         if dataset.answers.method is ProtectionMethod.interactive:
             return await self._paid_table(request, dataset, chosen, origin)
@@ -101,7 +101,7 @@ class _Pages:
         return RedirectResponse(chosen.url(dataset.name), 303)
 
     async def file(self, request: Request) -> Response:
-        """Give a table that was paid for as a file to an analyst who signed in."""
+        """Give a paid table as a file to an analyst who signed in."""
         written = format_named(request.path_params["suffix"])
         dataset, chosen, analyst = await self._asked_by_analyst(request)
         question = chosen.question(dataset.answers.domain)
@@ -114,7 +114,7 @@ class _Pages:
         return await table_response(self._answering, request, dataset, question, written, payer=analyst.payer)
 
     async def _asked_by_analyst(self, request: Request) -> tuple[ServedDataset, Choices, SignedIn]:
-        """Return what an analyst asks for, who may; refuse anyone else, and what is not to be paid for."""
+        """Return the question of an analyst who may ask it; refuse anyone else, and a free dataset."""
         dataset = self._answering.dataset(request.path_params["name"])
         domain = dataset.answers.domain
         if dataset.answers.method is not ProtectionMethod.interactive:
@@ -131,7 +131,7 @@ class _Pages:
     async def _paid_table(
         self, request: Request, dataset: ServedDataset, chosen: Choices, origin: str
     ) -> Response:
-        # Refuses a total that is public, which the rules of the allowed tables do not know.
+        # Refuses a public total, which the rules of the allowed tables do not cover.
         margin = chosen.question(dataset.answers.domain).margin(dataset.answers.domain)
         await self._answering.done(request, dataset.answers.plan_of, margin)
         who = await self._sessions.signed_in(request)
@@ -140,7 +140,7 @@ class _Pages:
             left = await self._answering.done(request, self._left, payer)
             asker = Payer(payer, left, who.form_token)
         forecast = await self._answering.done(request, TableForecast.of, dataset, chosen)
-        # With a form that is sent; without one nobody need know where a reader comes from.
+        # Only a page with a form needs the referrer.
         headers = None if asker is None else REFERRER_POLICY
         if asker is not None and forecast.free:
             outcome = await self._outcome(request, dataset, chosen, asker.account)
@@ -159,7 +159,7 @@ class _Pages:
     async def _outcome(
         self, request: Request, dataset: ServedDataset, chosen: Choices, payer: str | None
     ) -> HypothesisOutcome | None:
-        """Return what a test on the page found: the one that the API gives, made where it makes it."""
+        """Return the result of a test on the page. It comes from the API's own test, in the same threads."""
         test = tested(dataset, chosen, payer)
         if not isinstance(test, HypothesisQuestion):
             return test
@@ -180,7 +180,7 @@ class _Pages:
 
 @dataclass(frozen=True, eq=False)
 class PageQuestion:
-    """The page of a table; `asker` is the analyst who signed in and pays, `outcome` what a test on the page found."""
+    """The page of a table; `asker` is the analyst who signed in and pays, `outcome` the result of a test."""
 
     site: Site
     dataset: ServedDataset
@@ -191,7 +191,7 @@ class PageQuestion:
 
     @property
     def key(self) -> Hashable:
-        """What the body depends on: only pages that nobody pays for are kept."""
+        """Everything that the body depends on. Only free pages are stored."""
         return "page", self.dataset.name, self.dataset.answers.version, self.chosen, self.origin
 
     @property

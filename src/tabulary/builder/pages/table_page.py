@@ -1,4 +1,4 @@
-"""What the page of a table is filled with: the table, and ways to change it, to take it along and to doubt it."""
+"""The content of the page of a table: the table, and ways to change it, to download it and to test it."""
 
 import shlex
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ NAMES = ((Names.labels, "Labels"), (Names.codes, "Codes"))
 TOTALS = (("on", "Shown"), ("off", "Left out"))
 
 MANY = 2_000
-"""Past so many cells the page is written plainer: each element in a cell costs a browser as much as the cell."""
+"""Beyond this number of cells the page is simpler: each element in a cell costs a browser as much as the cell."""
 
 
 NOT_TESTABLE = (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells)
@@ -50,7 +50,7 @@ NOT_TESTABLE = (InvalidWorkload, InvalidTable, InvalidNoise, TooManyCells)
 
 @dataclass(frozen=True)
 class HypothesisOutcome:
-    """What a test on the page found: a sentence as the answer, what it rests on, and what was assumed."""
+    """The result of a test on the page: a sentence as the answer, its basis, and the assumptions."""
 
     answer: str
     basis: str = ""
@@ -58,14 +58,14 @@ class HypothesisOutcome:
 
     @classmethod
     def refused(cls, refusal: Exception) -> "HypothesisOutcome":
-        """Return why a test cannot be made. The table is shown all the same."""
+        """Return the reason why a test is not possible. The table is still shown."""
         said = str(refusal)
         return cls(said[:1].upper() + said[1:])
 
 
 @dataclass(frozen=True)
 class Payer:
-    """An analyst who signed in: the account that pays, what it has left, and what their forms carry."""
+    """An analyst who signed in: the account that pays, what it has left, and the token of their forms."""
 
     account: str
     left: str
@@ -73,7 +73,7 @@ class Payer:
 
 
 def heading(dataset: ServedDataset, chosen: Choices) -> str:
-    """Return what a table is called: by which variables, of whom."""
+    """Return the name of a table: its variables and its filters."""
     names = [variable_name(dataset, a, chosen.names) for a in chosen.by]
     by = f"People by {_together(names)}" if names else "Number of people"
     of = "; ".join(filter_name(dataset, a, level, chosen.names) for a, level in chosen.where)
@@ -83,7 +83,7 @@ def heading(dataset: ServedDataset, chosen: Choices) -> str:
 def ask_page(
     dataset: ServedDataset, chosen: Choices, forecast: TableForecast, origin: str, asker: Payer | None
 ) -> dict[str, Any]:
-    """Return what a page says of a table that has to be paid for: how accurate it would be, and how to ask.
+    """Return the content of the page of a table that costs: its expected accuracy, and how to ask for it.
 
     `asker` is the analyst who signed in, None if nobody did.
     """
@@ -103,10 +103,10 @@ def table_page(
     asker: Payer | None = None,
     outcome: HypothesisOutcome | None = None,
 ) -> dict[str, Any]:
-    """Return what the page of a table is filled with; may count, may debit, may take seconds.
+    """Return the content of the page of a table; may count, may debit, may take seconds.
 
-    `asker` is the analyst who signed in and pays; None where nothing is paid. `outcome` is what a test found, None if
-    none was asked for.
+    `asker` is the analyst who signed in and pays; None if the table is free. `outcome` is the result of a test; None
+    without a test.
     """
     payer = None if asker is None else asker.account
     answer = answer_to(dataset, chosen.question(dataset.answers.domain), payer)
@@ -133,7 +133,7 @@ def table_page(
 
 
 def _drawn(chart: Chart, view: BuiltTable) -> Markup:
-    """Return the picture of a table, nothing if none was chosen."""
+    """Return the picture of a table; empty if none was chosen."""
     match chart:
         case Chart.heat:
             return heat_map_svg(view)
@@ -144,7 +144,7 @@ def _drawn(chart: Chart, view: BuiltTable) -> Markup:
 
 
 def _around(dataset: ServedDataset, chosen: Choices, origin: str, asker: Payer | None) -> dict[str, Any]:
-    """Return what is shown around a table, whether it is there or has still to be paid for."""
+    """Return the content around a table, for a shown table and for one that is not paid for yet."""
     title = heading(dataset, chosen)
     name, method = dataset.name, dataset.answers.method
     return {
@@ -188,7 +188,7 @@ def _around(dataset: ServedDataset, chosen: Choices, origin: str, asker: Payer |
 
 
 def _table_items(chosen: Choices) -> list[tuple[str, str]]:
-    """Return the parameters that say which table, without those that say how it is shown."""
+    """Return the parameters that select the table, without the display options."""
     return [pair for pair in chosen.items() if pair[0] in ("rows", "columns", "where", "keep")]
 
 
@@ -205,10 +205,10 @@ def _variable(dataset: ServedDataset, chosen: Choices, attribute: str, other: st
 
 
 def _downloads(dataset: ServedDataset, chosen: Choices) -> list[tuple[str, str]]:
-    """Return every format with its address: that of the API, or of a page where somebody has to be signed in."""
+    """Return every format with its address: in the API, or of a page if the reader must sign in."""
     address = chosen.file_url if _needs_token(dataset) else chosen.api_url
     cells = chosen.question(dataset.answers.domain).cells(dataset.answers.domain)
-    # Files first; what is shown rather than kept is for programs.
+    # Files first; formats without a file are for programs.
     forms = sorted(FORMATS.values(), key=lambda form: not form.suffix)
     return [(form.title, address(dataset.name, form.name)) for form in forms if _can_write(form, cells)]
 
@@ -243,7 +243,7 @@ def _needs_token(dataset: ServedDataset) -> bool:
 
 
 def _picked(dataset: ServedDataset, chosen: Choices, cell: Mapping[str, str]) -> list[dict[str, object]]:
-    """Return the fields by which one of two cells is chosen: for each variable its levels, or all of them."""
+    """Return the fields that select one of two cells: for each variable one of its levels, or all levels."""
     kept = dict(chosen.keep)
     return [
         {
@@ -262,7 +262,7 @@ def _picked(dataset: ServedDataset, chosen: Choices, cell: Mapping[str, str]) ->
 def tested(
     dataset: ServedDataset, chosen: Choices, payer: str | None
 ) -> HypothesisQuestion | HypothesisOutcome | None:
-    """Return the test that was chosen: None if none was, and the reason if it cannot be made."""
+    """Return the chosen test; None without one, and the reason if the test is not possible."""
     if chosen.test is None:
         return None
     if chosen.test is Hypothesis.difference and chosen.first == chosen.second:
@@ -276,7 +276,7 @@ def tested(
 
 
 def outcome_in_words(dataset: ServedDataset, chosen: Choices, found: Mapping[str, Any]) -> HypothesisOutcome:
-    """Return what the API says of a test, in sentences."""
+    """Return the API's result of a test, in sentences."""
     if chosen.test is Hypothesis.difference:
         named = [_quoted(dataset, cell, chosen.names) for cell in (chosen.first, chosen.second)]
         answer, basis = difference_sentences(found, *named)

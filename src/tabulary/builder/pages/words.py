@@ -1,4 +1,4 @@
-"""What pages say in sentences: how a dataset is protected, how accurate a table will be, and what a test found."""
+"""The sentences of pages: the protection of a dataset, the accuracy of a table, and the result of a test."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,7 +52,7 @@ def size_sentence(cells: int) -> str:
 
 
 def accuracy_sentence(half_width: float | None) -> str:
-    """Return how far counts may be off, given what the plan expects of the worst cell; None where nothing is known.
+    """Return a sentence about the error of counts, given the plan's error of the worst cell (None: not known).
 
     >>> accuracy_sentence(35)
     'Each count will be within ±35 of the truth, 19 times out of 20.'
@@ -63,7 +63,7 @@ def accuracy_sentence(half_width: float | None) -> str:
 
 
 def price_sentence(price: Mapping[str, str] | None, method: ProtectionMethod) -> str:
-    """Return what a question costs; nothing where no question ever does.
+    """Return a sentence about the price of a question; empty if no question ever costs.
 
     >>> price_sentence({"kind": "zcdp", "rho": "1/16"}, ProtectionMethod.interactive)
     'Asking costs ρ = 0.0625, once: asked again, by anyone, it is free.'
@@ -76,7 +76,7 @@ def price_sentence(price: Mapping[str, str] | None, method: ProtectionMethod) ->
 
 
 def cell_name(dataset: ServedDataset, cell: Levels, names: Names) -> str:
-    """Return a cell by its levels, or what is summed over all of them."""
+    """Return the name of a cell by its levels, or of the sum over all of them."""
     return ", ".join(level_name(dataset, a, level, names) for a, level in cell) or "everyone"
 
 
@@ -92,7 +92,7 @@ def chance(p_value: float) -> str:
 
 
 def difference_sentences(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
-    """Return what the difference of two cells is, and whether it is real.
+    """Return sentences about the difference of two cells, and whether it is real.
 
     >>> found = {"estimate": 20.0, "lower_95": -15.0, "upper_95": 55.0, "p_value": 0.26}
     >>> for sentence in difference_sentences(found, "women", "men"):
@@ -113,7 +113,7 @@ def difference_sentences(found: Mapping[str, Any], first: str, second: str) -> t
 
 
 def independence_sentences(found: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
-    """Return whether two variables depend on each other, and what that rests on.
+    """Return sentences that say whether two variables depend on each other, and the basis of the answer.
 
     >>> found = {"statistic": 3.2, "degrees_of_freedom": 2, "p_value": 0.2}
     >>> print(independence_sentences(found, "Sex", "Age")[0])

@@ -26,12 +26,12 @@ from tabulary.sql import (
 )
 
 SCHEMA = "tabulary_service"
-"""The PostgreSQL schema of the state: the ledger, or anything else, may share the database."""
+"""The PostgreSQL schema of the state. The ledger and other data may be in the same database."""
 
 PATIENCE = 5
-"""Seconds: long enough for another worker's transaction, short enough for a caller who waits for an answer."""
+"""Timeout in seconds: enough for another worker's transaction, and short enough for a waiting caller."""
 
-# The advisory lock of migrations: any number that nothing else in the database locks. The ASCII of "tabulary".
+# The advisory lock of migrations: a number that nothing else in the database locks, the ASCII of "tabulary".
 _MIGRATING = int.from_bytes(b"tabulary", "big")
 
 
@@ -40,11 +40,11 @@ class Database(Protocol):
 
     @property
     def name(self) -> str:
-        """What an error calls the database."""
+        """The name of the database in errors."""
         ...
 
     def found(self) -> None:
-        """Make the empty place for the tables, unless it is there."""
+        """Create the empty place for the tables, unless it exists."""
         ...
 
     @contextmanager
@@ -54,12 +54,12 @@ class Database(Protocol):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield a connection that writes; leaving the block commits, an error takes all back."""
+        """Yield a connection that writes; the end of the block commits, and an error rolls everything back."""
         ...
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
-        """Yield a connection that writes and that no other migration runs beside, whichever process it is in."""
+        """Yield a connection that writes; no other migration can run at the same time, in any process."""
         ...
 
     def close(self) -> None:
@@ -80,10 +80,10 @@ def database_at(where: Where) -> Database:
 
 
 class _Engine:
-    """What both kinds do alike: transactions, and an error as what a service says of it."""
+    """The common part of both kinds: transactions, and database errors as errors of the service."""
 
     access: str
-    """What to check where the database may not be used."""
+    """What to check if access to the database is denied."""
 
     def __init__(self, name: str, engine: Engine) -> None:
         self.name = name
@@ -114,7 +114,7 @@ class _Engine:
             raise self._meant(DatabaseTrouble.OTHER, error) from None
 
     def _meant(self, trouble: DatabaseTrouble, error: BaseException | None) -> ServiceError:
-        # The words of a server may name users and addresses; its code says enough.
+        # The message of a server may name users and addresses; its code is enough.
         match trouble:
             case DatabaseTrouble.BUSY:
                 return ServiceError(f"another process kept {self.name} locked for too long. Try again.")
@@ -136,7 +136,7 @@ class _Engine:
 
 
 class SQLite(_Engine):
-    """A file with a write-ahead log, which its owner alone may read.
+    """A file with a write-ahead log, which only its owner may read.
 
     A writing transaction takes the write lock before it reads (BEGIN IMMEDIATE), so migrations need no lock of
     their own.
@@ -149,7 +149,7 @@ class SQLite(_Engine):
         super().__init__(f"the state {str(path)!r}", sqlite_engine(self._connect, timeout=PATIENCE))
 
     def found(self) -> None:
-        """Create the file, unless it is there, and switch it to the write-ahead log, which it keeps."""
+        """Create the file, unless it exists, and switch it permanently to the write-ahead log."""
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
@@ -170,7 +170,7 @@ class SQLite(_Engine):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Yield a connection that alone may write."""
+        """Yield the only connection that may write."""
         with self._transaction(lock="IMMEDIATE") as connection:
             yield connection
 
@@ -181,7 +181,7 @@ class SQLite(_Engine):
 
 
 class PostgreSQL(_Engine):
-    """A schema of its own in a PostgreSQL database; a connection that a restart broke is replaced unseen."""
+    """A separate schema in a PostgreSQL database; a connection that a restart broke is replaced silently."""
 
     access = f"Grant the user the rights on schema {SCHEMA}."
 
@@ -191,12 +191,12 @@ class PostgreSQL(_Engine):
         _look_first_in_the_schema(engine)
 
     def found(self) -> None:
-        """Create the schema, unless it is there; the database itself is the administrator's."""
+        """Create the schema, unless it exists; the administrator creates the database itself."""
         with self.migrating() as connection:
             found = connection.execute(
                 text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": SCHEMA}
             )
-            # Whoever may use a schema that is there need not have the right to create one.
+            # A user of an existing schema may lack the right to create one.
             if found.first() is None:
                 connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
 
@@ -217,7 +217,7 @@ class PostgreSQL(_Engine):
 
 
 def _look_first_in_the_schema(engine: Engine) -> None:
-    # Before SQLAlchemy first asks which schema it is in, and outside a transaction that could be taken back.
+    # Before SQLAlchemy first asks for the current schema, and outside a transaction that could be rolled back.
     @event.listens_for(engine, "connect", insert=True)
     def look(connection: object, _: object) -> None:
         connection.autocommit = True  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Bringing the tables of the state up to date, once, however many processes start at the same time."""
+"""Bring the tables of the state up to date, once, even if many processes start at the same time."""
 
 from pathlib import Path
 
@@ -13,14 +13,13 @@ from tabulary.builder.state.database import Database
 from tabulary.errors import NotInitialised, ServiceError
 
 STEPS = Path(__file__).with_name("migrations")
-"""Where the steps are, and what Alembic needs to take them."""
+"""The place of the steps, and what Alembic needs to run them."""
 
 
 def migrate(database: Database) -> None:
-    """Create the tables, or take the steps that they lack, in one transaction; all of it or nothing.
+    """Create the tables, or run the missing steps, in one transaction: all of them or none.
 
-    A database that is up to date is left as it is. One that is newer than this Tabulary, or holds something else, is
-    refused.
+    An up-to-date database stays as it is. A database that is newer than this Tabulary, or holds other data, is refused.
     """
     database.found()
     with database.migrating() as connection:

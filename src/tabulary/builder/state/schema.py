@@ -1,6 +1,6 @@
 """The tables of the state, the same on SQLite and on PostgreSQL.
 
-What stands here is what a fully migrated database holds; how it comes to hold it is written in `migrations`.
+These are the tables of a fully migrated database. The steps that create them are in `migrations`.
 """
 
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-# Every constraint has a name, so that a later migration can speak of it.
+# Every constraint has a name, so that a later migration can refer to it.
 metadata = MetaData(
     naming_convention={
         "uq": "%(table_name)s_%(column_0_N_name)s_key",
@@ -99,7 +99,7 @@ facts = Table(
     Column("value", Text, nullable=False),
 )
 
-# What the custodian did. Each entry is tied to the one before by its digest, as debits are in the ledger.
+# The custodian's actions. A digest ties each entry to the previous one, as for debits in the ledger.
 log = Table(
     "log",
     metadata,
@@ -114,7 +114,7 @@ log = Table(
     Column("digest", Text, nullable=False),
 )
 
-# The end of the chain, so that an entry that is missing at the end is missed.
+# The end of the chain, so that a missing last entry is noticed.
 log_head = Table(
     "log_head",
     metadata,

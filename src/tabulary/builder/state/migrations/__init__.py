@@ -1,1 +1,1 @@
-"""How the tables of the state came to be what they are, one step per file in `versions`. Alembic runs them."""
+"""The migrations of the state's tables, one step per file in `versions`. Alembic runs them."""

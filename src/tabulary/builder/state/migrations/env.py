@@ -1,4 +1,4 @@
-"""What Alembic runs to migrate: on the connection that it is given, in the transaction that is already open."""
+"""The script that Alembic runs to migrate, on the given connection, in the transaction that is already open."""
 
 from alembic import context
 
@@ -10,6 +10,6 @@ def _migrate() -> None:
     context.run_migrations()
 
 
-# Alembic loads this file under a name of its own. Whoever only imports it migrates nothing.
+# Alembic loads this file under its own name. A plain import migrates nothing.
 if __name__ == "env_py":
     _migrate()
