@@ -148,18 +148,18 @@ def delta_shown(sabotaged):
 
 
 # Discrete Gaussians of these sizes are within one percent of continuous ones here.
-ALLOWED = gaussian_delta(EPSILON, RHO) * 1.01
+LARGEST_DELTA = gaussian_delta(EPSILON, RHO) * 1.01
 
 
 @pytest.mark.audit
 def test_all_answers_of_a_fixed_service_together_keep_its_promise():
-    assert delta_shown(sabotaged=False) <= ALLOWED
+    assert delta_shown(sabotaged=False) <= LARGEST_DELTA
 
 
 @pytest.mark.audit
 def test_a_fixed_service_with_noise_at_seven_tenths_of_its_scale_is_found_out(monkeypatch):
     sabotage(monkeypatch)
-    assert delta_shown(sabotaged=True) > ALLOWED
+    assert delta_shown(sabotaged=True) > LARGEST_DELTA
 
 
 # --- interactive ------------------------------------------------------------------------------------------------------
