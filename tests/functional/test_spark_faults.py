@@ -136,7 +136,7 @@ def test_an_executor_out_of_memory_is_told_and_the_session_lives_on(spark):
     )
     with (
         Records.from_spark(hungry, DOMAIN, CODINGS) as records,
-        pytest.raises(UnreadableSource, match="out of memory|too little memory") as caught,
+        pytest.raises(UnreadableSource, match=r"out of memory|too little memory") as caught,
     ):
         records.tally(MARGINS)
     assert caught.value.__cause__ is None
