@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tabulary.confidential.records import Records
 from tabulary.confidential.tally import Tally
 from tabulary.confidential.weights import Weights
+from tabulary.core.arrays import sum_onto
 from tabulary.core.cache import ENTRY_BYTES, Cache, CacheSection
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.uncopyable import Uncopyable
@@ -100,7 +101,7 @@ class TallyCache(Uncopyable):
         if not larger:
             return self._records.tally([margin])
         other, tally = min(larger, key=lambda found: found[1].cells)
-        summed = tally.exact(other).sum(axis=tuple(i for i, a in enumerate(other) if a not in own))
+        summed = sum_onto(tally.exact(other), other, own)
         return self._tally(margin, np.asarray(summed))
 
     def _tally(self, margin: Margin, counts: NDArray[np.int64]) -> Tally:

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from tabulary.core import basis
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, axes_outside
 from tabulary.core.domain import Margin
 from tabulary.core.residuals import centre
 from tabulary.planning.accuracy import SMALLEST_VARIANCE
@@ -77,7 +77,7 @@ class ResidualNoise:
 
     def _centred(self, weights: Floats, r: Margin) -> Floats:
         """Return P_R u_R, a table over the levels of R."""
-        summed = tuple(axis for axis, a in enumerate(self.margin) if a not in r)
+        summed = axes_outside(self.margin, r)
         return centre(np.asarray(weights.mean(axis=summed)))
 
     def _on_part(self, told: Floats, r: Margin, met: Margin, centred: Margin) -> Floats:

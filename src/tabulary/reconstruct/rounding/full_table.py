@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, axes_outside
 from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.noise.entropy import Entropy, fresh_words
 
@@ -125,7 +125,7 @@ def rounding_report(table: Floats, rounded: NDArray[np.int64], margins: Iterable
     moved = np.asarray(rounded, dtype=np.float64) - table
     found = []
     for axes in dict.fromkeys([(), *_listed(moved.ndim, margins)]):
-        summed = tuple(axis for axis in range(moved.ndim) if axis not in axes)
+        summed = axes_outside(range(moved.ndim), axes)
         found.append((axes, float(np.abs(moved.sum(axis=summed)).max(initial=0.0))))
     return RoundingReport(tuple(found))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
-from tabulary.core.arrays import Floats, Integers
+from tabulary.core.arrays import Floats, Integers, axes_outside, sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.reconstruct.rounding.dependent import UNIT, round_on_graph
 
@@ -40,7 +40,7 @@ _MOST_CHOICES = 1 << 20
 
 def onto(table: Floats, margin: Margin, kept: Sequence[str]) -> Floats:
     """Return the sums of `table` on the attributes `kept`, in the order of its margin."""
-    return np.asarray(table.sum(axis=tuple(i for i, a in enumerate(margin) if a not in kept)))
+    return sum_onto(table, margin, kept)
 
 
 class PopulationLayout(NamedTuple):
@@ -354,7 +354,7 @@ def _blocks_on(domain: Domain, names: Sequence[str]) -> list[Block]:
     found = []
     for attributes, mask in domain.zero_blocks:
         shown = tuple(a for a in attributes if a in names)
-        left = np.asarray(mask.all(axis=tuple(i for i, a in enumerate(attributes) if a not in shown)))
+        left = np.asarray(mask.all(axis=axes_outside(attributes, shown)))
         if left.any():
             found.append((shown, left))
     return found
@@ -483,7 +483,7 @@ def _keep_possible(
         if newest not in margin:
             continue
         shown = tuple(a for a in margin if a in placed)
-        zeros = np.asarray(mask.all(axis=tuple(i for i, a in enumerate(margin) if a not in placed)))
+        zeros = np.asarray(mask.all(axis=axes_outside(margin, placed)))
         zeros = np.moveaxis(zeros, shown.index(newest), -1)
         before = [codes[:, names.index(a)] for a in shown if a != newest]
         wrong = np.flatnonzero(zeros[(*before, codes[:, names.index(newest)])])
