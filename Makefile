@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export PYTHONHASHSEED ?= 0
 
-.PHONY: demo demo-spark serve check hooks test test-all lint audit bench browser java rscript proxies units docs pictures sbom clean help
+.PHONY: demo demo-spark serve check hooks test test-all lint audit bench browser java rscript proxies units office docs pictures sbom clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -15,9 +15,9 @@ help:
 	@echo "make check          format, lint, types, and the tests of what you changed (under a minute)"
 	@echo "make hooks          run make check before every commit of this clone"
 	@echo "make test           lint, types, import rules, unit tests, promises, doctests, one of each real thing (six minutes)"
-	@echo "make test-all       every test with all its examples, but not those of the audit (a quarter of an hour)"
+	@echo "make test-all       make test, then every slow test, and property tests with all their examples (half an hour)"
 	@echo "make audit          the suites that draw for minutes (a quarter of an hour)"
-	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, scale, serve, spark, startup, suppress, synth, tabulate"
+	@echo "make bench NAME=x   one benchmark beside its peer: accuracy, cellkey, database, infer, lp, noise, pages, planner, release, scale, serve, spark, startup, suppress, synth, tabulate"
 	@echo "make docs           the generated reference pages, and all pages as a site below site/ (under a minute)"
 	@echo "make pictures       the pictures of the pages, drawn again (minutes)"
 	@echo "make sbom           the software that a user installs, as a CycloneDX list: sbom.cdx.json (minutes, and 3 GB for a while)"
@@ -99,6 +99,11 @@ units:
 	@command -v systemd-analyze >/dev/null && exit 0; \
 	$(call apt,systemd-analyze,systemd,the tests of the units need)
 
+# The workbooks are opened and printed by LibreOffice, with a font as wide as Arial; poppler reads what was printed.
+office:
+	@command -v soffice >/dev/null && command -v pdftotext >/dev/null && exit 0; \
+	$(call apt,LibreOffice,libreoffice-calc fonts-liberation poppler-utils,the tests of workbooks need)
+
 # What a commit should pass; tools/changed_tests.py says which tests are those of a change.
 check: lint
 	@$(BIN)/python -m tools.changed_tests
@@ -123,14 +128,15 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=40 --duratio
 test: lint browser java rscript
 	$(PYTEST) -m "not audit and (sample or not slow)"
 
-test-all: $(VENV)/test browser java rscript proxies units
-	$(PYTEST) -m "not audit"
+# What make test has left out: slow tests, and property tests with all their examples.
+test-all: test proxies units office
+	$(PYTEST) -m "not audit and (hypothesis or (slow and not sample))"
 
 audit: $(VENV)/test java
 	$(PYTEST) -m audit tests
 
 bench: $(VENV)/bench $(if $(filter spark scale,$(NAME)),java)
-	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | cellkey | infer | suppress | synth | serve | pages | database | spark | scale | startup"; exit 2; }
+	@test -n "$(NAME)" || { echo "Name one: make bench NAME=noise | tabulate | lp | accuracy | planner | release | cellkey | infer | suppress | synth | serve | pages | database | spark | scale | startup"; exit 2; }
 	@$(BIN)/python -m bench.$(NAME)
 
 # A broken link, a page that is in no menu or an unknown anchor fails the build.

@@ -168,7 +168,7 @@ class Ours:
         def make() -> list[Table]:
             records, plan = self._planned(question, privacy)
             measured = measure(records.tally(plan.counted), plan, self._sampler(question.seed))
-            made = reconstruct(measured, simulation_seconds=0)
+            made = reconstruct(measured)
             return [made.tables[margin] for margin in question.margins]
 
         return timed(make)

@@ -30,7 +30,6 @@ import tabulary as tb
 from bench.report import line
 from tabulary.mechanisms import measure
 from tabulary.noise import DiscreteGaussian, ExactSampler, OpenDPSampler, RoundedGaussian
-from tabulary.reconstruct import reconstruct
 
 RECORDS = 100_000
 # Attributes, levels and the order of the margins.
@@ -90,7 +89,7 @@ def run(case: str, privacy: str, attributes: int | None) -> dict[str, Any]:
     with steps.step("measure"):
         measurement = measure(tally, plan, ExactSampler())
     with steps.step("answer all"):
-        released = tb.Release.from_counts(plan, reconstruct(measurement).tables)
+        released = tb.Release(measurement)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     assert len(released) == len(plan.workload)
     even = tb.plan(domain, plan.workload, privacy=promise, mechanism="margins", reconstruct="none")

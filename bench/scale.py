@@ -44,7 +44,6 @@ from tabulary.confidential.store import CHUNK_ROWS, Layout
 from tabulary.core.domain import Domain, Margin
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
-from tabulary.reconstruct import reconstruct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,8 +174,7 @@ def release(attributes: int, reconstruction: str) -> dict[str, Any]:
     with step("noise"):
         measured = measure(tally, planned, ExactSampler())
     with step("answers"):
-        made = reconstruct(measured)
-        released = tb.Release.from_counts(planned, made.tables, errors=made.errors, reconstruction=made.facts)
+        released = tb.Release(measured)
     with tempfile.TemporaryDirectory(prefix="tabulary-bench-") as folder, step("files"):
         released.save(Path(folder, "release"))
         told |= {"mechanism": planned.mechanism, "reconstruct": planned.reconstruct}

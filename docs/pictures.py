@@ -5,10 +5,12 @@ Hue, dash and shape all tell lines apart, so that a picture reads in black and w
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import altair as alt
 
+import tabulary as tb
 from docs.results import (
     RHOS,
     SIZES,
@@ -26,7 +28,9 @@ from docs.results import (
     true_privacy,
     wins,
 )
+from tabulary.planning.budgets import Target, compare_budgets
 from tabulary.release.drawing import COLOURS, DASHES, INK, SHAPES, SOFT, styled, svg
+from tabulary.studies.budget_curves import budget_chart
 from tabulary.studies.perturbed_charts import risk_utility_chart
 
 IMAGES = Path(__file__).parent / "images"
@@ -268,6 +272,14 @@ def false_findings_picture() -> alt.TopLevelMixin:
     )
 
 
+def budgets_picture() -> alt.TopLevelMixin:
+    """Return the picture of error against ε on the page about choosing it."""
+    domain = tb.Domain({"region": range(8), "sex": range(2), "age": range(6), "job": range(3)})
+    planner = partial(tb.plan, domain, "[sex age][region age][region sex job]")
+    promises = map(tb.PureDP, ("1/10", "1/5", "1/2", 1, 2, 4))
+    return budget_chart(compare_budgets(planner, promises), target=Target.parse("10% of cells of 1000"))
+
+
 def _percent(share: float) -> str:
     return "~0" if share < 0.001 else f"{share:.1%}" if share < 0.01 else f"{share:.0%}"
 
@@ -349,6 +361,7 @@ PICTURES: Mapping[str, Callable[[], alt.TopLevelMixin]] = {
     "perturbation-risk-utility": risk_utility_picture,
     "perturbation-privacy": true_privacy_picture,
     "inference-level": false_findings_picture,
+    "error-against-epsilon": budgets_picture,
 }
 
 

@@ -29,8 +29,8 @@ from tabulary.errors import NotCertified, PublicError
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.noise import ExactSampler
 from tabulary.planning import Plan
+from tabulary.reconstruct.error_curves import shrink_curves
 from tabulary.reconstruct.shrink import simplex
-from tabulary.reconstruct.shrink_simulation import simulated_shrink_errors
 from tabulary.studies import RiskUtility, risk_utility
 from tests.entropy import SeededEntropy
 
@@ -160,8 +160,8 @@ def cluster() -> tuple[list[Row], Row]:
     for seed in range(40):
         residuals = measured(plan, exact, np.random.default_rng(seed))
         shrinkage, result = shrunk(plan, residuals)
-        errors, _ = simulated_shrink_errors(plan, shrinkage, result, SeededEntropy(seed), seconds=math.inf)
-        shrunk_width = errors[BOTH].half_widths(0.95)
+        curves = shrink_curves(plan, shrinkage, result, result.tables)
+        shrunk_width = curves[BOTH].half_widths(result.table(BOTH))
         for kind, found, width in (
             ("linear", linear(plan, residuals)[BOTH], linear_width),
             ("shrunk", result.table(BOTH), shrunk_width),
@@ -245,11 +245,10 @@ def coverage() -> list[Row]:
         held: dict[str, list[NDArray[np.bool_]]] = {shown: [] for _, _, shown in SIZES}
         for seed in range(1 if max(population.domain.shape) > 10 else 4):
             shrinkage, result = shrunk(plan, measured(plan, exact, np.random.default_rng(seed)))
-            errors, _ = simulated_shrink_errors(
-                plan, shrinkage, result, SeededEntropy(seed), seconds=math.inf
-            )
+            curves = shrink_curves(plan, shrinkage, result, result.tables)
             for margin in plan.workload:
-                inside = np.abs(result.table(margin) - exact[margin]) <= errors[margin].half_widths(0.95)
+                found = result.table(margin)
+                inside = np.abs(found - exact[margin]) <= curves[margin].half_widths(found)
                 for low, high, shown in SIZES:
                     held[shown].append(inside[(exact[margin] >= low) & (exact[margin] < high)])
         for shown, values in held.items():

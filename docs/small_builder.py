@@ -11,6 +11,7 @@ from pathlib import Path
 import tabulary as tb
 from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import State
+from tabulary.core.labels import Labels
 from tabulary.ledger import Ledger
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.workflows.answering.fixed import FixedAnswers
@@ -70,8 +71,8 @@ class SmallBuilder:
             version="1",
         )
         datasets = [
-            ServedDataset("people", "20,000 generated people", "", fixed_answers(ledger), account="people"),
-            ServedDataset("survey", "A survey whose questions cost", "", survey, account="survey"),
+            ServedDataset("people", fixed_answers(ledger), (Labels("20,000 generated people"),), "people"),
+            ServedDataset("survey", survey, (Labels("A survey whose questions cost"),), "survey"),
         ]
         state = State.create(folder / "state.sqlite")
         _, made.token = state.tokens.add("Ada", "analyst", account="ada")

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 from starlette.types import ASGIApp
 
-from tabulary.builder.service import ServedDataset, Service, ServiceLimits, Variable
+from tabulary.builder.service import ServedDataset, Service, ServiceLimits
 from tabulary.builder.state import State
 from tabulary.cellkey import KeyedRecords, PTable, RecordKeys
 from tabulary.confidential.records import Records
 from tabulary.core.cache import Cache
 from tabulary.core.domain import Domain
+from tabulary.core.labels import Labels, VariableLabels
 from tabulary.core.neighbours import Neighbours, Relation
 from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
@@ -97,8 +98,9 @@ def service(
             reconstruct=reconstruct,
             cache=shared,
         )
-        labels = {"sex": Variable("Sex"), "age": Variable("Age", "In completed years.")}
-        datasets.append(ServedDataset("census", "Census 2026", "Everyone.", fixed, labels, "census"))
+        variables = {"sex": VariableLabels("Sex"), "age": VariableLabels("Age", "In completed years.")}
+        labels = Labels("Census 2026", "Everyone.", variables=variables)
+        datasets.append(ServedDataset("census", fixed, (labels,), "census"))
     if "survey" in only:
         account = ledger.create_account("survey", ZCDP(8 * ZCDP(question).rho), near)
         ledger.create_account("ada", ZCDP(budget), near)
@@ -115,7 +117,7 @@ def service(
             version="1",
             cache=shared,
         )
-        datasets.append(ServedDataset("survey", "Survey", "Some.", interactive, {}, "survey"))
+        datasets.append(ServedDataset("survey", interactive, (Labels("Survey", "Some."),), "survey"))
     if "old" in only:
         keys = pa.array(np.arange(len(records)) % 4)
         keyed = KeyedRecords.from_frame(
@@ -125,7 +127,7 @@ def service(
         old = CellKeyAnswers.open(
             keyed, ALLOWED, ptable, dataset="old", version="1", minimum=120, cache=shared
         )
-        datasets.append(ServedDataset("old", "As it was", "Perturbed.", old))
+        datasets.append(ServedDataset("old", old, (Labels("As it was", "Perturbed."),)))
     state = State.create(folder / "state.sqlite")
     return Service(
         {each.name: each for each in datasets},

@@ -8,6 +8,7 @@ from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import State
 from tabulary.confidential.records import Records
 from tabulary.core.domain import Domain
+from tabulary.core.labels import Labels
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP
 from tabulary.ledger import Ledger
@@ -34,6 +35,6 @@ def commuters(folder: Path) -> Service:
         version="1",
         reconstruct="none",
     )
-    dataset = ServedDataset("commuters", "Commuters", "", answers, {}, "commuters")
+    dataset = ServedDataset("commuters", answers, (Labels(title="Commuters"),), "commuters")
     state = State.create(folder / "state.sqlite")
     return Service({"commuters": dataset}, state, ledger, None, GENEROUS)

@@ -1,6 +1,7 @@
 """What every test has in common."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from tests.databases import (  # noqa: F401 - fixtures for every test
     postgres_server,
     shared_database,
 )
+
+# A shell starts what runs in the background with Ctrl-C ignored. Tests that press it would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every machine, and no clock: these machines are noisy.
 settings.register_profile("full", deadline=None, derandomize=True)

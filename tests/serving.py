@@ -23,6 +23,10 @@ def served(service: Service, *, proxy: bool = False, farewell: int | None = None
         port=0,
         log_level="warning",
         access_log=False,
+        # Otherwise uvicorn configures logging, which closes the handlers of everybody. That of absl closes the stream
+        # it writes to, unless it is the standard error of the moment. Where a test captures standard error, that
+        # stream belongs to pytest, and every later test fails: I/O operation on closed file.
+        log_config=None,
         timeout_graceful_shutdown=farewell,
     )
     server = uvicorn.Server(config)

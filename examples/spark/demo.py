@@ -78,7 +78,7 @@ def _released(planned: PlanFile, folder: Path, key: bytes) -> Release:
             planned.plan,
             folder,
             purpose=planned.path.name,
-            title=planned.title,
+            labels=planned.labels,
             entropy=KeyedEntropy(key, planned.plan.digest()),
             progress=progress,
         )

@@ -109,7 +109,7 @@ def test_a_release_folder_is_verified_and_its_plan_is_audited(here, capsys):
     [
         (["nowhere.toml"], "there is no plan file and no release folder at nowhere.toml"),
         (["people.csv"], "people.csv"),
-        (["folder"], "the release at"),
+        (["folder"], "there is no release at"),
         (["census.toml", "--draws", "10"], "an audit needs at least 1,000 draws, not 10"),
         (["census.toml", "--confidence", "1"], "the confidence of an audit must lie between"),
     ],

@@ -152,7 +152,7 @@ def test_shrunk_whole_tables_are_released_from_a_plan_file(tmp_path, capsys):
     assert sums[0].tolist() == sums[1].tolist()
     page = (folder / "report.html").read_text()
     assert "biased towards their base" in page
-    assert f"{100 * release.reconstruction['bias_share']:.0f} % of the expected squared error" in " ".join(
+    assert f"{100 * release.face.facts['bias_share']:.0f} % of the expected squared error" in " ".join(
         page.split()
     )
     assert "Expected error of every mechanism" in page

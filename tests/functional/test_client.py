@@ -21,7 +21,7 @@ from tabulary.errors import (
     UnknownDataset,
 )
 from tabulary.infer import independence
-from tabulary.planning import SimulatedErrors
+from tabulary.planning import StatedErrors
 from tests.builders import ALLOWED, DOMAIN, Caller, service
 from tests.pages import lines_of, run_curl
 from tests.serving import served
@@ -163,7 +163,7 @@ def test_non_negative_tables_bring_their_simulated_errors_and_linear_ones_their_
     answers = built.datasets["census"].answers
     published = builder.table("census", ["sex", "age"])
     home = answers.answer(("sex", "age")).table
-    assert isinstance(published.errors, SimulatedErrors)
+    assert isinstance(published.errors, StatedErrors)
     assert np.array_equal(published.counts, home.counts)
     assert (published.counts >= 0).all()
     assert np.array_equal(published.standard_errors, home.standard_errors)

@@ -51,7 +51,7 @@ def test_the_examples_in_the_help_run(name, command, tmp_path, capsys):
 def prepare(words):
     """Put what an example takes for granted into this folder."""
     made = words[words.index("-o") + 1] if "-o" in words else None
-    for word in words:
+    for word in dict.fromkeys(words):
         if word in FILES and word != made:
             FILES[word](word, words)
 

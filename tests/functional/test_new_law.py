@@ -19,6 +19,7 @@ from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import State
 from tabulary.cli.app import run
 from tabulary.confidential.tally_cache import TallyCache
+from tabulary.core.labels import Labels
 from tabulary.errors import InvalidNoise, InvalidPlan
 from tabulary.infer import IndependentNoise, goodness_of_fit, independence
 from tabulary.infer.likelihood import NoisyCells
@@ -157,7 +158,7 @@ def test_a_table_builder_serves_tables_and_tests_with_noise_of_the_law(tmp_path)
     measured = MeasuredOnDemand(tallies, plan, SECRET)
     tables = TablesOnDemand(plan, measured.values)
     answers = FixedAnswers(allowed, "2026", plan, tables, None, records, tallies, measured)
-    dataset = ServedDataset("census", "Census", "Everyone.", answers, {}, "census")
+    dataset = ServedDataset("census", answers, (Labels("Census", "Everyone."),), "census")
     state, ledger = State.create(tmp_path / "state.sqlite"), Ledger.create(tmp_path / "ledger.sqlite")
     app = create_app(Service({"census": dataset}, state, ledger, "key", GENEROUS, "Tables"))
     asked = Caller(app).get("/api/datasets/census/tables?by=age&by=job")

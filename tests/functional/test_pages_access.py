@@ -1,12 +1,16 @@
 """The pages of a table builder are for everyone: no fault for axe-core, no need for colour or a wide screen."""
 
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+import tabulary as tb
+from tabulary.builder.release_folders import ReleaseFolders
 from tests.browsers import PHONE, accessibility_faults, chromium_browser, wider_than_its_window, window
-from tests.builders import service
+from tests.builders import GENEROUS, service
 from tests.serving import served
 
 pytestmark = pytest.mark.slow
@@ -61,6 +65,35 @@ _SMALL = """() => [...document.querySelectorAll("button, a.button, select, input
     .map((each) => [each, (each.closest("label") ?? each).getBoundingClientRect()])
     .filter(([, box]) => box.width && (box.width < 24 || box.height < 24))
     .map(([each]) => each.outerHTML.slice(0, 120))"""
+
+
+@pytest.fixture(scope="module")
+def wordy(tmp_path_factory):
+    """The address of a release whose levels have names of real length."""
+    areas = [f"Middlesex County--Waltham City, Lexington, Burlington & Lincoln Towns, {i}" for i in range(9)]
+    races = [
+        *(f"Native Hawaiian and Other Pacific Islander alone, {i}" for i in range(6)),
+        "American Indian tribes specified; or American Indian or Alaska Native, not specified and no other races",
+    ]
+    domain = tb.Domain({"area": areas, "race": races})
+    folder = tmp_path_factory.mktemp("wordy") / "people"
+    counted = tb.Table(domain, np.full(domain.shape, 500))
+    tb.release(counted, tb.plan(domain, "[area race]", privacy=tb.PureDP(1))).save(folder)
+    with served(replace(ReleaseFolders.of([folder]), limits=GENEROUS).open()) as answering:
+        yield answering
+
+
+@pytest.mark.parametrize("screen", [PHONE, {"viewport": {"width": 1280, "height": 800}}])
+def test_long_names_leave_room_for_the_numbers_and_stay_in_their_frames(browser, wordy, screen):
+    with window(browser, wordy, **screen) as page:
+        page.goto("/datasets/people/table?rows=area&columns=race&test=independence")
+        assert wider_than_its_window(page) == []
+        region = page.locator(".region").bounding_box()
+        assert page.locator(".region thead").bounding_box()["height"] < region["height"] / 2
+        frame = page.locator("section:has(#real)").bounding_box()
+        for select in page.locator("section:has(#real) select").all():
+            box = select.bounding_box()
+            assert box["x"] + box["width"] < frame["x"] + frame["width"]
 
 
 def test_a_wide_table_scrolls_in_its_own_frame_on_a_phone(browser, address):

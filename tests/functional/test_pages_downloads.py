@@ -4,7 +4,6 @@ import csv
 import json
 from pathlib import Path
 
-import openpyxl
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +14,7 @@ from tabulary.release.writers import FORMATS
 from tests.browsers import chromium_browser, window
 from tests.builders import service
 from tests.serving import served
+from tests.workbooks import opened, read_cells, table_sheets
 
 pytestmark = pytest.mark.slow
 
@@ -41,10 +41,9 @@ def _csv(file):
 
 
 def _xlsx(file):
-    rows = openpyxl.load_workbook(file)["Cells"].iter_rows(values_only=True)
-    names = next(rows)
-    found = [dict(zip(names, row, strict=True)) for row in rows]
-    return [(row["region"], row["sex"], row["count"]) for row in found]
+    (sheet,) = table_sheets(opened(Path(file).read_bytes()))
+    cells = [(cell.row[0], cell.column, cell.count.value) for cell in read_cells(sheet)]
+    return [cell for cell in cells if "Total" not in cell]
 
 
 def _parquet(file):

@@ -32,11 +32,6 @@ levels = ["0-14", "15-64", "65+"]
 LP = 'name = "fourier"\nreconstruct = "lp"\nrounding = "controlled"'
 
 
-@pytest.fixture(autouse=True)
-def few_repetitions(monkeypatch):
-    monkeypatch.setattr("tabulary.reconstruct.simulation.REPETITIONS", 20)
-
-
 @pytest.fixture
 def folder(tmp_path):
     generator = np.random.default_rng(3)
@@ -114,7 +109,7 @@ def test_other_reconstructions_can_be_asked_for(folder, mechanism, capsys):
         ('name = "furier"', "furier"),
         ('name = "fourier"\nreconstruct = "magic"', "magic"),
         ('name = "fourier"\nreconstruct = "lp"\nrounding = "upwards"', "upwards"),
-        ('name = "fourier"\nrounding = "nearest"', "least-squares"),
+        ('name = "fourier"\nrounding = "nearest"', "controlled"),
         ('name = "cells"\nreconstruct = "shift"', "efron-stein"),
         ('name = "fourier"\nrecontruct = "lp"', "recontruct"),
         ('name = "fourier"\nreconstruct = 7', "reconstruct"),
@@ -139,4 +134,64 @@ def test_a_full_table_that_does_not_fit_is_refused_with_the_way_out(folder, caps
     assert run(["plan", str(path)]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "1,073,741,824 cells" in said
-    assert "reconstruct = 'none'" in said
+    assert "reconstruct = 'shrink'" in said
+
+
+def test_another_face_needs_no_record_plan_file_or_ledger_and_spends_nothing(folder, capsys):
+    plan = write_plan(folder, 'name = "margins"')
+    with (folder / "plan.toml").open("a") as file:
+        file.write('\n[ledger]\nfile = "book.ledger"\naccount = "people"\n')
+    book = str(folder / "book.ledger")
+    assert run(["ledger", "create", book, "--account", "people", "--epsilon", "2"]) == 0
+    assert run(["release", plan, "-o", str(folder / "out")]) == 0
+    first = tb.Release.load(folder / "out")
+    for name in ("people.csv", "plan.toml", "book.ledger"):
+        (folder / name).rename(folder / f"gone-{name}")
+    before = (folder / "gone-book.ledger").read_bytes()
+    none, back = str(folder / "none"), str(folder / "back")
+    assert run(["rebuild", str(folder / "out"), "-o", none, "--reconstruct", "none"]) == 0
+    assert run(["rebuild", none, "-o", back]) == 0
+    assert "Nothing was spent." in capsys.readouterr().out
+    assert (folder / "gone-book.ledger").read_bytes() == before
+    for margin in first.margins:
+        assert (tb.Release.load(none)[margin].counts == first[margin].estimate).all()
+        assert (tb.Release.load(back)[margin].counts == first[margin].counts).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "reason"),
+    [
+        ("empty", [], "the folder has no manifest.json. Give a folder that `tabulary release` wrote."),
+        ("nowhere", [], "that is not a folder"),
+        ("damaged", [], "measurements.parquet is not a plain file of the stated"),
+        ("out", ["--reconstruct", "magic"], "reconstruct must be one of"),
+        ("out", ["--rounding", "magic"], "rounding must be one of"),
+        ("out", ["--format", "pdf"], "there is no format 'pdf'"),
+        ("out", ["--sign", "no.pem"], "no.pem"),
+    ],
+)
+def test_a_face_that_cannot_be_made_is_refused_and_nothing_is_written(
+    folder, capsys, source, options, reason
+):
+    plan = write_plan(folder, 'name = "margins"')
+    for name in ("out", "damaged"):
+        assert run(["release", plan, "-o", str(folder / name)]) == 0
+    (folder / "empty").mkdir()
+    measured = folder / "damaged" / "measurements.parquet"
+    measured.write_bytes(measured.read_bytes()[:100])
+    before = sorted(folder.rglob("*"))
+    capsys.readouterr()
+    assert run(["rebuild", str(folder / source), "-o", str(folder / "new"), *options]) == 2
+    assert reason in " ".join(capsys.readouterr().err.split())
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "sex"], ["test", "sex"], ["verify"]])
+def test_a_folder_that_is_no_release_is_not_called_a_damaged_one(folder, capsys, command):
+    (folder / "empty").mkdir()
+    name, *margin = command
+    assert run([name, str(folder / "empty"), *margin]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "there is no release at" in said
+    assert "Give a folder that `tabulary release` wrote." in said
+    assert "is not as it was published" not in said

@@ -9,7 +9,7 @@ import pytest
 import tabulary as tb
 from docs import build
 from docs.command_pages import every_command
-from tabulary.planning.choice import RECONSTRUCTORS, ROUNDINGS
+from tabulary.planning.face import RECONSTRUCTORS, ROUNDINGS
 from tabulary.planning.mechanism import MECHANISMS
 from tests.pages import ROOT, pages, read
 

@@ -21,7 +21,12 @@ from tests.unit.release.test_parquet_check import a_bomb, packed
 
 pytestmark = pytest.mark.slow
 
-EXTRA = {"xlsx": ".xlsx", "px": ".px", "sdmx-csv": ".sdmx.csv", "json-stat": ".json-stat.json"}
+EXTRA = {
+    "xlsx": "tables.xlsx",
+    "px": "tables/sex.px",
+    "sdmx-csv": "tables/sex.sdmx.csv",
+    "json-stat": "tables/sex.json-stat.json",
+}
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +191,7 @@ def test_a_file_of_a_terabyte_is_not_read_though_it_is_as_stated(folder, name, m
 def test_files_of_further_formats_are_hashed_and_never_parsed(folder, form, monkeypatch):
     for package in ("xlsxwriter", "openpyxl", "pysdmx", "zipfile"):
         monkeypatch.setitem(sys.modules, package, None)
-    (folder / f"tables/sex{EXTRA[form]}").write_bytes(b"PK\x03\x04" + b"[" * 100_000)
+    (folder / EXTRA[form]).write_bytes(b"PK\x03\x04" + b"[" * 100_000)
     resealed(folder)
     with at_most(64):
         Release.load(folder)

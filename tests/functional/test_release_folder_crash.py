@@ -22,17 +22,17 @@ from pathlib import Path
 import numpy as np
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import PureDP
-from tabulary.planning import plan
+from tabulary.planning import Measurement, plan
 from tabulary.release import Release
 from tabulary.release.manifest import Imprint
 from tabulary.release.report import report_html
 
 domain = Domain({"zone": range(200), "sex": ["F", "M"]})
-planned = plan(domain, "[sex][zone sex]", privacy=PureDP(1))
-release = Release.from_counts(planned, {m: np.full(domain.shape_of(m), 20) for m in planned.workload})
+planned = plan(domain, "[sex][zone sex]", privacy=PureDP(1), mechanism="margins")
+release = Release(Measurement(planned, tuple(np.full(domain.shape_of(m), 20) for m in planned.workload)))
 parent = Path(sys.argv[1])
 # The template is compiled once here, and not in every process that is about to be killed.
-report_html(planned, tuple(release), Imprint("", "2026-01-31", "1"))
+report_html(release, Imprint("2026-01-31", "1"))
 """
 
 AT_EVERY_STEP = """

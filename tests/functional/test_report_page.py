@@ -65,6 +65,18 @@ def browser():
         yield opened
 
 
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory):
+    domain = tb.datasets.people_domain()
+    with tb.Records.from_arrow(tb.datasets.people(2_000, seed=3), domain) as records:
+        release = tb.release(records, tb.plan(domain, "[region sex]", privacy=tb.PureDP(1)))
+    release.save(tmp_path_factory.mktemp("wanted") / "people", epsilon="first")
+    return release.folder
+
+
+_UNFOLDED = "() => document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+
+
 def _opened(page, folder):
     body = (folder / "report.html").read_bytes()
     page.route(f"{HERE}/", lambda route: route.fulfill(body=body, content_type="text/html; charset=utf-8"))
@@ -79,10 +91,104 @@ def test_the_report_asks_for_nothing_and_has_no_fault_of_access_by_day_or_by_nig
         assert wider_than_its_window(page) == []
 
 
-def test_the_report_fits_a_phone(browser, folder):
-    with window(browser, HERE, **PHONE) as page:
+def test_the_folded_parts_have_no_fault_of_access_either(browser, folder):
+    with window(browser, HERE, java_script_enabled=True) as page:
         _opened(page, folder)
+        page.evaluate(_UNFOLDED)
+        assert accessibility_faults(page) == []
         assert wider_than_its_window(page) == []
+
+
+def test_the_report_fits_a_phone(browser, folder, crowded):
+    for release in (folder, crowded):
+        with window(browser, HERE, **PHONE) as page:
+            _opened(page, release)
+            assert wider_than_its_window(page) == []
+            page.evaluate(_UNFOLDED)
+            assert wider_than_its_window(page) == []
+
+
+def test_pictures_in_rows_are_left_out_where_they_would_be_out_of_sight(browser, folder):
+    for look, shown in ((DESK, True), (PHONE, False)):
+        with window(browser, HERE, **look) as page:
+            _opened(page, folder)
+            assert page.locator(".one-table th.glyph").first.is_visible() is shown
+            assert page.locator(".one-table td.glyph").first.is_visible() is shown
+
+
+def test_the_first_column_stays_in_sight_when_a_table_is_scrolled_on_a_phone(browser, crowded):
+    with window(browser, HERE, **PHONE) as page:
+        _opened(page, crowded)
+        left = page.evaluate(
+            """() => {
+                const box = document.querySelector(".one-table .scroll");
+                box.scrollLeft = 150;
+                const head = box.querySelector("tbody th.stub").getBoundingClientRect();
+                return [box.scrollLeft, head.left - box.getBoundingClientRect().left, head.width];
+            }"""
+        )
+        assert left[0] > 0
+        assert abs(left[1]) < 2
+        # The numbers have more than half of the screen.
+        assert left[2] < 180
+
+
+_SEEN_FIRST = """() => {
+    const high = window.innerHeight;
+    const table = document.querySelector(".one-table table");
+    const seen = [...table.querySelectorAll("tbody td")]
+        .filter((each) => each.getBoundingClientRect().bottom <= high && /[0-9]/.test(each.textContent));
+    const words = [];
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+        const range = document.createRange();
+        range.selectNodeContents(walk.currentNode);
+        const place = range.getBoundingClientRect();
+        if (place.height > 0 && place.top < high) words.push(walk.currentNode.textContent);
+    }
+    return [table.querySelector("thead").getBoundingClientRect().bottom, seen.length, words.join(" ")];
+}"""
+DESK = {"viewport": {"width": 1280, "height": 800}}
+
+
+@pytest.mark.parametrize("look", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_first_table_is_on_the_first_screen_and_the_parameter_of_the_promise_is_not(
+    browser, folder, crowded, look
+):
+    for release in (folder, crowded):
+        with window(browser, HERE, **look) as page:
+            _opened(page, release)
+            head, numbers, words = page.evaluate(_SEEN_FIRST)
+            assert head < look["viewport"]["height"]
+            assert numbers >= 3
+            assert "so that nobody can be sure" in words
+            assert "ε" not in words
+            assert "differential" not in words
+
+
+def test_the_parameter_is_on_the_first_screen_of_a_publisher_who_wants_it(browser, wanted):
+    with window(browser, HERE, **PHONE) as page:
+        _opened(page, wanted)
+        _, numbers, words = page.evaluate(_SEEN_FIRST)
+        assert numbers >= 3
+        assert "ε\u00a0=\u00a01" in words
+
+
+def test_a_link_opens_the_folded_part_that_it_leads_to(browser, folder):
+    with window(browser, HERE) as page:
+        _opened(page, folder)
+        assert not page.locator("#promise").is_visible()
+        page.locator("nav summary").click()
+        page.locator('nav a[href="#promise"]').click()
+        page.locator("#promise").wait_for(state="visible")
+
+
+def test_the_keyboard_opens_a_folded_part(browser, folder):
+    with window(browser, HERE) as page:
+        _opened(page, folder)
+        page.locator(".fold summary").first.focus()
+        page.keyboard.press("Enter")
+        page.locator("#promise").wait_for(state="visible")
 
 
 def test_the_report_fits_a_sheet_of_paper_with_every_table_and_picture_whole(browser, folder):
@@ -95,6 +201,11 @@ def test_the_report_fits_a_sheet_of_paper_with_every_table_and_picture_whole(bro
         )
         assert 100 < tallest <= 265 / 25.4 * 96
         assert not page.locator("nav").is_visible()
+        # Folded on the screen, printed all the same.
+        for part in ("promise", "conclusions", "accuracy", "noise", "loading", "files"):
+            assert page.evaluate(f"() => document.querySelector('#{part} > *').checkVisibility()")
+        page.emulate_media(media="screen")
+        assert not page.evaluate("() => document.querySelector('#promise > *').checkVisibility()")
 
 
 def test_the_hatching_of_a_picture_is_found_on_the_page(browser, folder):
@@ -151,16 +262,23 @@ def test_every_piece_of_python_on_the_page_runs_in_the_folder_as_it_is_printed(f
     for piece in _pieces(folder, "python"):
         names = {}
         exec(compile(piece, "report.html", "exec"), names)
-        frame = names.get("frame", names["table"])
-        tables.append(frame["count"].tolist())
-    assert len(tables) == 3
-    assert tables[0] == tables[1] == tables[2]
+        if "unbiased" in names:
+            tables.append(names["unbiased"].counts.reshape(-1).tolist())
+        elif "measured" in names:
+            assert list(names["measured"]) == ["part", "cell", "value"]
+            assert len(names["parts"]) == names["measured"]["part"].nunique()
+        else:
+            frame = names.get("frame", names.get("table"))
+            tables.append(frame["count"].tolist())
+    # This release is published as it was measured: both faces are the same.
+    assert len(tables) == 4
+    assert tables.count(tables[0]) == 4
 
 
 def test_every_piece_of_r_on_the_page_names_files_of_the_folder(folder):
     pieces = _pieces(folder, "r")
-    names = re.findall(r'"(tables/[^"]*)"', " ".join(pieces))
-    assert len(pieces) == len(names) == 2
+    names = re.findall(r'"([^"]*\.(?:csv|parquet|json))"', " ".join(pieces))
+    assert (len(pieces), len(names)) == (3, 4)
     assert all((folder / name).is_file() for name in names)
 
 

@@ -118,18 +118,18 @@ def test_an_address_that_is_taken_is_an_error_before_anything_is_spent(ready, ca
 
 def test_of_two_services_that_open_at_once_with_one_address_the_second_says_so(ready, monkeypatch, capsys):
     """Both have it before either listens: a socket that is merely bound keeps nobody out."""
-    from tabulary.builder import serving
+    from tabulary.builder import opening
 
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", 0))
-        opened = serving.open_service
+        opened = opening.open_service
 
         def open_second(*given, **named):
             other.listen()
             return opened(*given, **named)
 
-        monkeypatch.setattr(serving, "open_service", open_second)
+        monkeypatch.setattr(opening, "open_service", open_second)
         assert run(["serve", "service.toml", "--port", str(other.getsockname()[1])]) == 2
     assert "Nothing is served" in " ".join(capsys.readouterr().err.split())
 

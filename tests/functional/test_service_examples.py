@@ -34,6 +34,25 @@ def _words(command):
     return [os.path.expandvars(word) for word in words]
 
 
+def test_the_release_of_the_example_is_served_as_its_page_says(tmp_path, monkeypatch):
+    folder = tmp_path / "release"
+    shutil.copytree(EXAMPLES / "release", folder)
+    monkeypatch.chdir(folder)
+    make, verify, serve, ask = _commands(folder)
+    assert run(_words(make)[1:]) == 0
+    assert run(_words(verify)[1:]) == 0
+    assert serve == "tabulary serve demo/release"
+    path = re.sub(r"^curl 'http://127.0.0.1:8000|'$", "", ask)
+    with ServerProcess(folder / "demo" / "release", workers=1) as server:
+        told = server.ask(Ask(path))
+    assert told.body.startswith(b"sex,employment,count,")
+    assert run(["serve", "service.toml", "--check"]) == 0
+    assert run(["serve", "service.toml", "--init"]) == 0
+    with ServerProcess(folder / "service.toml", workers=1) as server:
+        asked = Ask(path.replace("/datasets/release/", "/datasets/people/"))
+        assert server.ask(asked).body == told.body
+
+
 def _prepare(name, tmp_path, monkeypatch, rows):
     """A copy of an example, after all that its page says before it is served."""
     folder = tmp_path / name

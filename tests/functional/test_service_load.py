@@ -53,7 +53,7 @@ class Held:
     def __init__(self):
         self.let_go, self.begun, self.stopped = threading.Event(), [], []
 
-    def __call__(self, table, *cells):
+    def __call__(self, table, *cells, **asked):
         self.begun.append(threading.current_thread())
         try:
             while not self.let_go.wait(0.005):
@@ -188,7 +188,7 @@ def test_a_caller_who_hangs_up_frees_the_place_and_stops_the_work(built, held):
 def test_the_server_stops_while_a_test_stands_still(built, monkeypatch):
     begun, never = threading.Event(), threading.Event()
 
-    def stubborn(table, *cells):
+    def stubborn(table, *cells, **asked):
         begun.set()
         never.wait(600)
 
@@ -224,7 +224,7 @@ from pathlib import Path
 from tabulary.builder.api import answers, hypotheses
 from tabulary.cli.app import run
 
-def stubborn(*given):
+def stubborn(*given, **asked):
     Path(f"begun-{threading.get_ident()}").touch()
     time.sleep(600)
 

@@ -1,18 +1,19 @@
 """`tabulary show` in every format, and `[output] formats` of a plan file."""
 
-import io
 import json
 import subprocess
 import sys
 
-import openpyxl
 import pytest
 
 import tabulary as tb
 from tabulary.cli.app import run
 from tabulary.cli.show import Form
+from tabulary.release.svg import rounded_up
+from tabulary.release.totals import with_totals
 from tabulary.release.writers import FORMATS
 from tests.parquet_files import read_parquet
+from tests.workbooks import opened, read_cells, table_sheets
 
 PLAN = """
 [data]
@@ -45,7 +46,9 @@ def folder(tmp_path_factory):
 
 def test_the_formats_of_a_plan_file_are_written_beside_the_tables_and_verified(folder):
     names = {path.name for path in (folder / "tables").iterdir()}
-    assert names == {f"{stem}{form.suffix}" for stem in ("sex", "sex-by-age") for form in FORMATS.values()}
+    each = [form.suffix for form in FORMATS.values() if form.whole is None]
+    assert names == {f"{stem}{suffix}" for stem in ("sex", "sex-by-age") for suffix in each}
+    assert (folder / "tables.xlsx").is_file()
     assert run(["verify", str(folder)]) == 0
     document = json.loads((folder / "tables" / "sex.json-stat.json").read_bytes())
     assert document["source"] == "A survey"
@@ -63,7 +66,7 @@ def test_a_format_goes_to_a_file_or_to_another_program(folder, tmp_path, name, c
     capsysbinary.readouterr()
     assert run(["show", str(folder), "sex", "age", "--format", name]) == 0
     assert capsysbinary.readouterr().out == file.read_bytes()
-    if name not in ("csv", "parquet"):
+    if name not in ("csv", "parquet", "xlsx"):
         assert (folder / "tables" / f"sex-by-age{FORMATS[name].suffix}").read_bytes() == file.read_bytes()
 
 
@@ -75,11 +78,23 @@ def test_a_pipe_takes_a_format_that_is_not_text(folder):
 
 def test_the_order_and_the_confidence_are_those_that_were_asked_for(folder, capsysbinary):
     assert run(["show", str(folder), "age", "sex", "--format", "xlsx", "--confidence", "0.9"]) == 0
-    book = openpyxl.load_workbook(io.BytesIO(capsysbinary.readouterr().out))
-    head, first, *_ = book["Cells"].iter_rows(values_only=True)
-    assert head == ("age", "sex", "count", "standard_error", "lower_90", "upper_90", "status")
-    released = tb.Release.load(folder)["age", "sex"]
-    assert first[-2] == released.interval(0.9)[1][0, 0]
+    (sheet,) = table_sheets(opened(capsysbinary.readouterr().out))
+    cells = list(read_cells(sheet))
+    totalled = with_totals(tb.Release.load(folder), ("age", "sex"))
+    assert [c.row for c in cells[::3]] == [("young",), ("old",), ("Total",)]
+    assert [c.count.value for c in cells] == totalled.counts.reshape(-1).tolist()
+    stated = totalled.half_widths(0.9).reshape(-1).tolist()
+    assert [c.half.value for c in cells] == list(map(rounded_up, stated))
+
+
+def test_a_release_without_a_workbook_gets_one_when_it_is_rebuilt(folder, tmp_path):
+    target = tmp_path / "beside"
+    asked = ["--format", "xlsx", "--errors", "beside"]
+    assert run(["rebuild", str(folder), "-o", str(target), *asked]) == 0
+    sheets = table_sheets(opened((target / "tables.xlsx").read_bytes()))
+    halves = [[cell.half.value for cell in read_cells(sheet, "beside")] for sheet in sheets]
+    assert [len(each) for each in halves] == [9, 3]
+    assert all(half > 0 for each in halves for half in each)
 
 
 def test_what_is_not_text_does_not_go_to_a_terminal(folder, monkeypatch, capsys):

@@ -37,12 +37,6 @@ def test_two_releases_that_do_not_differ_as_they_should_are_an_error(tmp_path, m
     assert "do not differ in the engine's name alone" in capsys.readouterr().out
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    # The errors are simulated twice rather than fifty times, alike in both releases.
-    monkeypatch.setattr("tabulary.reconstruct.shrink_simulation.REPETITIONS", 2)
-
-
 @pytest.fixture
 def folders(tmp_path):
     table = tb.datasets.load("rochdale")

@@ -18,6 +18,8 @@ from tabulary.workflows.answering.cell_key import CellKeyAnswers
 from tabulary.workflows.answering.fixed import FixedAnswers
 from tabulary.workflows.answering.interactive import InteractiveAnswers
 from tabulary.workflows.answering.questions import Question
+from tabulary.workflows.answering.released import ReleasedAnswers
+from tests.entropy import SeededEntropy
 
 SECRET = bytes(range(32))
 MODULUS = 256
@@ -49,10 +51,18 @@ def _cell_key(people, allowed, ledger, name):
     return CellKeyAnswers.open(records, allowed, PTABLE, dataset=name, version="1", secret=SECRET)
 
 
+def _released(people, allowed, ledger, name):
+    planned = tb.plan(allowed.domain, allowed.workload(), privacy=tb.ZCDP("1/8"), mechanism="residual")
+    records = Records.from_arrow(people, allowed.domain)
+    # A release is made once: a second server has the same one.
+    return ReleasedAnswers.of(tb.release(records, planned, entropy=SeededEntropy(int(name[1:]))))
+
+
 AGREEING = {
     "fixed, Gaussian": _fixed(tb.ZCDP("1/8"), "none"),
     "fixed, Laplace": _fixed(tb.PureDP(1), "none"),
     "fixed, reconstructed": _fixed(tb.ZCDP("1/8"), "shrink"),
+    "released": _released,
 }
 """Those whose tables agree with each other."""
 

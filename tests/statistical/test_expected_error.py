@@ -7,7 +7,7 @@ import tabulary as tb
 from tabulary.confidential.tally import Tally
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
-from tabulary.reconstruct import reconstruct
+from tabulary.reconstruct import linear_estimates
 from tests.entropy import SeededEntropy
 
 DOMAIN = tb.Domain(
@@ -27,7 +27,7 @@ def _errors(plan, repetitions):
     truth = {m: table.project(m).counts for m in plan.workload}
     possible = {m: ~domain.impossible(m) for m in plan.workload}
     sampler = ExactSampler(SeededEntropy(20))
-    runs = [reconstruct(measure(tally, plan, sampler)).tables for _ in range(repetitions)]
+    runs = [linear_estimates(measure(tally, plan, sampler)) for _ in range(repetitions)]
     return {m: np.array([(run[m] - truth[m])[possible[m]] for run in runs]) for m in plan.workload}
 
 

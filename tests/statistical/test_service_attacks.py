@@ -171,7 +171,7 @@ def averaged(folder, state, key, *, naive):
             answers = fixed(ledger, records, ALLOWED, RHO, key=key, name="town")
             served = FreshNoise(answers, records, SeededEntropy(100 * key[0] + start)) if naive else answers
             service = Service(
-                {"town": ServedDataset("town", "", "", served)},
+                {"town": ServedDataset("town", served)},
                 state,
                 ledger,
                 cache=Cache(0),
@@ -208,7 +208,7 @@ def test_a_thousand_times_the_same_question_is_one_answer(state, ledger):
         records = tb.Records.from_arrow(people(COUNTS, DOMAIN), DOMAIN)
         answers = fixed(ledger, records, ALLOWED, RHO, key=secret("again"), name="town")
         service = Service(
-            {"town": ServedDataset("town", "", "", answers)},
+            {"town": ServedDataset("town", answers)},
             state,
             ledger,
             limits=GENEROUS,

@@ -99,7 +99,7 @@ def served(counts, *arm):
                 version="1",
                 reconstruct="none",
             )
-            datasets[name] = ServedDataset(name, "", "", answers)
+            datasets[name] = ServedDataset(name, answers)
         app = create_app(Service(datasets, state, ledger, limits=GENEROUS))
         requests, places = [], []
         for name in datasets:
@@ -192,7 +192,7 @@ def paid_for(people_in_x, *arm):
                 dataset=name,
                 version="1",
             )
-            datasets[name] = ServedDataset(name, "", "", answers, {}, name)
+            datasets[name] = ServedDataset(name, answers, account=name)
         app = create_app(Service(datasets, state, ledger, limits=GENEROUS))
         requests = [(f"/api/datasets/{n}/tables", {"by": a}) for n in datasets for a in WIDE.attributes]
         shown = [document["count"][0] for document in asked(app, requests, token)]

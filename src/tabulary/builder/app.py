@@ -36,7 +36,7 @@ def create_app(service: Service) -> FastAPI:
     messages of unexpected errors: such a message may hold the value of a record.
     """
     answering = Answering(service)
-    site = Site(service.title, service.signer)
+    site = Site(service.title, service.signer, has_custodian=service.state is not None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -66,9 +66,10 @@ def create_app(service: Service) -> FastAPI:
     add_tables(app, answering)
     add_tests(app, answering)
     add_datasets(app, answering)
-    app.include_router(custodian_router)
-    add_pages(app, answering, site, SessionGate(service.state))
-    add_custodian_pages(app, service, site)
+    add_pages(app, answering, site, None if service.state is None else SessionGate(service.state))
+    if service.state is not None:
+        app.include_router(custodian_router)
+        add_custodian_pages(app, service, site)
     problems.install(app)
     app.add_middleware(problems.Unexpected)
     protect(app, service)

@@ -1,61 +1,30 @@
 """The service file: the datasets of a table builder, the places of its ledger and state, and its address."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Self
 
 from tabulary.builder.declarations import Declaration, read_declaration
-from tabulary.builder.hosts import Hosts
+from tabulary.builder.listening import Listening
 from tabulary.builder.places import DatabasePlace, read_place
-from tabulary.builder.service import ServiceLimits
+from tabulary.builder.release_folders import ReleasedDataset
+from tabulary.builder.service import DEFAULT_TITLE, Service, ServiceLimits
 from tabulary.core.byte_size import byte_size
+from tabulary.core.progress import Progress
 from tabulary.errors import InvalidSettings
 from tabulary.workflows.sections import Section, located, read_toml
-
-DEFAULT_TITLE = "Table builder"
-MOST_WORKERS = 64
-
-
-@dataclass(frozen=True)
-class Listening:
-    """The address of a table builder and its number of processes.
-
-    `proxy` means that callers come through a reverse proxy on this machine. The service then reads the caller's address
-    from the proxy's X-Forwarded-For, and ignores that header from anyone else. `named` are its public host names.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 1
-    proxy: bool = False
-    named: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.host or any(c.isspace() for c in self.host):
-            raise InvalidSettings(f"the host is an address such as 127.0.0.1, not {self.host!r}.")
-        if not 0 <= self.port <= 65535:
-            raise InvalidSettings(
-                f"the port is a number from 0, any that is free, to 65535, not {self.port}."
-            )
-        if not 1 <= self.workers <= MOST_WORKERS:
-            raise InvalidSettings(f"there may be 1 to {MOST_WORKERS} workers, not {self.workers}.")
-        # Refuses an invalid name.
-        Hosts(self.named, self.host)
-
-    @property
-    def hosts(self) -> Hosts:
-        """The names that a request may give this service."""
-        return Hosts(self.named, self.host)
 
 
 @dataclass(frozen=True)
 class ServiceFile:
     """A valid service file, after reading. No record, no database and no key has been opened.
 
-    `ledger` and `key` may be None if cell keys protect every dataset, because these are free. `log` is a file for a
-    copy of the state's log, `witness` a file for the ledger's heads, and `signer` the private key that signs tables;
-    each may be None. `artifacts` is the folder that stores slow tables for the next start; its content is public.
+    `ledger` and `key` may be None if every dataset is a release or protected by cell keys, because these are free.
+    `log` is a file for a copy of the state's log, `witness` a file for the ledger's heads, and `signer` the private key
+    that signs tables; each may be None. `artifacts` is the folder that stores slow tables for the next start; its
+    content is public.
     """
 
     path: Path
@@ -68,7 +37,7 @@ class ServiceFile:
     signer: Path | None
     artifacts: Path
     limits: ServiceLimits
-    datasets: Mapping[str, Declaration]
+    datasets: Mapping[str, Declaration | ReleasedDataset]
     witness: Path | None = None
 
     def __post_init__(self) -> None:
@@ -84,6 +53,22 @@ class ServiceFile:
             )
         if self.ledger is not None and self.state.is_file and self.ledger.told == self.state.told:
             raise InvalidSettings("[ledger] and [state] name the same SQLite file: each needs its own.")
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The file, by which another process opens the same service."""
+        return (self.path,)
+
+    def at(self, listening: Listening) -> Self:
+        """Return the same service, to be served elsewhere."""
+        return replace(self, listening=listening)
+
+    def open(self, *, progress: Progress | None = None) -> Service:
+        """Return the service, ready to answer."""
+        # Imported here: opening needs this file.
+        from tabulary.builder.opening import open_service
+
+        return open_service(self, progress=progress)
 
 
 def read_service_file(path: str | Path) -> ServiceFile:

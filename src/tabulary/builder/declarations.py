@@ -1,30 +1,33 @@
 """A dataset as a service file declares it: what may be asked, how it is protected, who pays."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tabulary.builder.service import Variable
+from tabulary.builder.release_folders import ReleasedDataset
+from tabulary.builder.service import LONGEST_NAME
 from tabulary.cellkey import PTable, RecordKeys
 from tabulary.cellkey.ptable import Above
 from tabulary.cellkey.sparsity import Sparsity
 from tabulary.confidential.coding import Coding
 from tabulary.confidential.dropping import counted_neighbours, dropping
+from tabulary.core.labels import Labels
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import Privacy
 from tabulary.core.urls import scheme_of
-from tabulary.errors import InvalidSettings, LedgerError, ServiceError, listed
+from tabulary.errors import InvalidSettings, LedgerError, listed
 from tabulary.ledger import Amount
 from tabulary.ledger.amounts import cost_in_unit_of
 from tabulary.planning import MECHANISMS
 from tabulary.planning.allowed_tables import MOST_CELLS, AllowedTables
 from tabulary.workflows.answering.answers import ProtectionMethod
 from tabulary.workflows.answering.fixed import RECONSTRUCTIONS, USUAL
+from tabulary.workflows.labelling import LabelReader
 from tabulary.workflows.sections import Section, located, read_amount, read_domain, read_privacy
 
-# Names appear in addresses, in ledger entries and in the names of folders.
-_LONGEST_NAME = 40
+# A release is declared by its folder.
+_METHODS = [method.value for method in ProtectionMethod if method is not ProtectionMethod.released]
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,17 @@ class Declaration:
     """One dataset of a service file. Its records have not been read."""
 
     name: str
-    title: str
-    description: str
+    labels: tuple[Labels, ...]
     version: str
     source: Path
     allowed_tables: AllowedTables
     codings: Mapping[str, Coding]
-    variables: Mapping[str, Variable]
     protection: Protection
+
+    @property
+    def title(self) -> str:
+        """Its title in its default language."""
+        return self.labels[0].title
 
     @property
     def method(self) -> ProtectionMethod:
@@ -108,34 +114,25 @@ class Declaration:
         return None if isinstance(self.protection, CellKeyProtection) else self.protection.payment
 
 
-def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
+def read_declaration(name: str, section: Section, folder: Path) -> Declaration | ReleasedDataset:
     """Return the declaration in a table [dataset.NAME]; refuse an invalid one."""
     _refuse_unusable(name, f"{section.name}: the name of a dataset")
+    if "release" in section.names():
+        return _read_release(name, section, folder)
     version = section.take("version", str)
     _refuse_unusable(version, f"{section.name} version")
     method = section.take("method", str, default=ProtectionMethod.fixed.value)
-    if method not in list(ProtectionMethod):
-        raise InvalidSettings(f"{section.name} method is {method!r}. It may be {listed(ProtectionMethod)}.")
-    title = section.take("title", str, default=name)
-    description = section.take("description", str, default="")
+    if method not in _METHODS:
+        raise InvalidSettings(f"{section.name} method is {method!r}. It may be {listed(_METHODS)}.")
+    # `source` is the file of the records, so the source line has another name here.
+    words = LabelReader(section, title=name, source="source_line")
     source = folder / _refuse_address(section.take("source", str), section.name)
     attributes = section.section("domain")
     zeros = section.take("structural_zeros", list, default=[])
     tables = section.section("tables")
 
-    variables: dict[str, Variable] = {}
-
-    def take_words(attribute: str, entry: Section) -> None:
-        label = entry.take("label", str, default=attribute)
-        description = entry.take("description", str, default="")
-        names = entry.take("names", dict, default={})
-        if not all(isinstance(name, str) for name in names.values()):
-            raise InvalidSettings(f'{entry.name} names gives levels their labels, such as {{F = "Female"}}.')
-        variables[attribute] = Variable(label, description, names)
-
-    domain, codings = read_domain(attributes, zeros, take_words)
-    for attribute, variable in variables.items():
-        _refuse_names(f"{attributes.name[:-1]}.{attribute}]", variable, domain.levels_of(attribute))
+    domain, codings = read_domain(attributes, zeros, words.take_attribute)
+    labels = words.labels(domain, attributes.name)
     order = tables.take("order", int)
     forbidden = tables.take("forbidden", list, default=[])
     max_cells = tables.take("max_cells", int, default=MOST_CELLS)
@@ -154,10 +151,20 @@ def read_declaration(name: str, section: Section, folder: Path) -> Declaration:
             protection = _read_fixed(section, name, codings)
         case ProtectionMethod.interactive:
             protection = InteractiveProtection(_read_payment(section, name, codings))
-        case ProtectionMethod.cell_key:
+        case _:
             protection = _read_cell_keys(section, folder)
     section.done()
-    return Declaration(name, title, description, version, source, allowed, codings, variables, protection)
+    return Declaration(name, labels, version, source, allowed, codings, protection)
+
+
+def _read_release(name: str, section: Section, folder: Path) -> ReleasedDataset:
+    """Return the release that a table names; its attributes, tables and words are in the folder."""
+    place = folder / section.take("release", str)
+    title = section.take("title", str, default="")
+    description = section.take("description", str, default="")
+    max_cells = section.take("max_cells", int, default=MOST_CELLS)
+    section.done()
+    return ReleasedDataset(name, place, title, description, max_cells)
 
 
 def _refuse_address(source: str, place: str) -> str:
@@ -238,15 +245,8 @@ def _refuse_too_little(place: str, budget: Privacy, cost: Privacy) -> None:
         )
 
 
-def _refuse_names(place: str, variable: Variable, levels: Sequence[str]) -> None:
-    try:
-        variable.refuse_unusable(levels)
-    except ServiceError as problem:
-        raise InvalidSettings(f"{place} names: {problem}") from None
-
-
 def _refuse_unusable(text: str, what: str) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text, re.ASCII) or len(text) > _LONGEST_NAME:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text, re.ASCII) or len(text) > LONGEST_NAME:
         raise InvalidSettings(
-            f"{what} is made of letters, digits, '.', '_' and '-', at most {_LONGEST_NAME} of them, not {text!r}."
+            f"{what} is made of letters, digits, '.', '_' and '-', at most {LONGEST_NAME} of them, not {text!r}."
         )

@@ -5,18 +5,9 @@ from pathlib import Path
 from tabulary import datasets
 from tabulary.core.domain import Domain
 from tabulary.core.progress import Progress
+from tabulary.workflows.demonstration import LABELS
 
 PEOPLE = 100_000
-
-_LABELS = {
-    "region": "Region",
-    "sex": "Sex",
-    "age": "Age in years",
-    "employment": "Employment status",
-    "occupation": "Occupation",
-    "education": "Highest level of education",
-    "birth_country": "Country of birth",
-}
 
 
 def write_demonstration(folder: Path, *, progress: Progress | None = None) -> Path:
@@ -61,6 +52,6 @@ def _service_text(domain: Domain) -> str:
         lines += [
             f"[dataset.people.domain.{attribute}]",
             f"levels = [{levels}]",
-            f'label = "{_LABELS[attribute]}"',
+            f'label = "{LABELS[attribute]}"',
         ]
     return "\n".join([*lines, ""])

@@ -11,11 +11,12 @@ from tabulary.builder.declarations import (
     InteractiveProtection,
     Payment,
 )
+from tabulary.builder.release_folders import ReleasedDataset
 from tabulary.core.domain import Margin
 from tabulary.core.workload import Workload
 from tabulary.planning import ExpectedError, plan
 from tabulary.planning.allowed_tables import AllowedTables
-from tabulary.release.promise import Promise
+from tabulary.release.promise import Promise, promise_of
 from tabulary.workflows.answering.cell_key import cell_key_promise
 from tabulary.workflows.answering.edition import keyed_promise
 from tabulary.workflows.answering.fixed import plan_of_allowed_tables
@@ -34,11 +35,19 @@ class DatasetForecast:
     errors: tuple[ExpectedError, ...] = ()
 
 
-def forecast(declared: Declaration, confidence: float = 0.95) -> DatasetForecast:
-    """Return the forecast for a dataset. Reads no records: it is a function of the service file only.
+def forecast(declared: Declaration | ReleasedDataset, confidence: float = 0.95) -> DatasetForecast:
+    """Return the forecast for a dataset. Reads no records: it is a function of the service file and of releases only.
 
     In an interactive dataset each table has its own plan: the forecast takes the largest for each number of attributes.
     """
+    if isinstance(declared, ReleasedDataset):
+        made = declared.release.plan
+        return DatasetForecast(
+            f"Released: {_tables(declared.allowed_tables, declared.allowed_tables.margins)}, published for "
+            f"{made.privacy} ({made.neighbours}). They cost nothing here.",
+            promise_of(made),
+            tuple(made.expected_error(confidence)),
+        )
     allowed, protection = declared.allowed_tables, declared.protection
     match protection:
         case FixedProtection():

@@ -1,14 +1,16 @@
 """Open the service of a service file: the key, the ledger, the records, and checks that nothing fixed has changed."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from tabulary.builder.answerers import Means, open_answers
 from tabulary.builder.configuration import ServiceFile
 from tabulary.builder.declarations import Declaration
 from tabulary.builder.key_file import WHAT_A_NEW_KEY_MEANS, create_key, read_key
+from tabulary.builder.release_folders import ReleasedDataset
 from tabulary.builder.service import ServedDataset, Service
 from tabulary.builder.state import Action, Actor, Role, State
 from tabulary.builder.state.log import COMMAND_LINE, SERVICE
@@ -20,6 +22,7 @@ from tabulary.mechanisms.on_demand import noise_check
 from tabulary.release import SigningKey
 from tabulary.workflows.answering.artifacts import Warn
 from tabulary.workflows.answering.edition import Edition, key_fingerprint
+from tabulary.workflows.sections import located
 
 _LEDGER = "ledger"
 
@@ -50,13 +53,14 @@ def open_service(file: ServiceFile, *, progress: Progress | None = None) -> Serv
                 means.account(declared.payment)
         datasets = {}
         for name, declared in file.datasets.items():
+            if isinstance(declared, ReleasedDataset):
+                datasets[name] = located(f"dataset {name!r}", partial(declared.served, means.cache))
+                continue
             answers = open_answers(declared, means, progress)
             opened.callback(answers.close)
             account = None if declared.payment is None else declared.payment.account
-            datasets[name] = ServedDataset(
-                name, declared.title, declared.description, answers, declared.variables, account
-            )
-        _log_what_is_new(file, state, ledger)
+            datasets[name] = ServedDataset(name, answers, declared.labels, account)
+        _log_what_is_new(datasets, state, ledger)
         service = Service(
             datasets,
             state,
@@ -98,7 +102,7 @@ def initialise(file: ServiceFile) -> str | None:
         secret = read_key(file.key) if file.key is not None else None
         _refuse_changes(file, state, ledger, secret)
         means = Means(secret, ledger, file.artifacts, _warning(state))
-        for declared in file.datasets.values():
+        for declared in _with_records(file):
             _open_account(means, state, declared)
         # The first token of a service is its custodian's.
         if state.tokens.list(size=1):
@@ -126,7 +130,7 @@ def _ledger(where: Path | str, file: ServiceFile, state: State) -> Ledger:
 
 def _refuse_lost_key(file: ServiceFile, state: State, ledger: Ledger | None) -> None:
     """Refuse a new key for versions that already have answers under another key; new versions are allowed."""
-    for declared in file.datasets.values():
+    for declared in _with_records(file):
         if state.recall(_key_of(declared)) is not None or _was_answered(declared, ledger):
             raise ServiceError(
                 f"there is no key file {str(file.key)!r}, and version {declared.version!r} of {declared.name!r} was "
@@ -157,9 +161,14 @@ def _refuse_changes(file: ServiceFile, state: State, ledger: Ledger | None, secr
         return
     fingerprint = key_fingerprint(secret)
     # By version: a new key needs a new version of the dataset, which must be paid for in any case.
-    for declared in file.datasets.values():
+    for declared in _with_records(file):
         state.remember(_key_of(declared), fingerprint)
     state.remember(f"the noise of key {fingerprint}", noise_check(secret))
+
+
+def _with_records(file: ServiceFile) -> list[Declaration]:
+    """Return the datasets that are made from records here; a release was made elsewhere."""
+    return [each for each in file.datasets.values() if isinstance(each, Declaration)]
 
 
 def _key_of(declared: Declaration) -> str:
@@ -184,9 +193,9 @@ def _open_account(means: Means, state: State, declared: Declaration) -> None:
             means.required_ledger.create_account(payment.account, payment.budget, payment.neighbours)
 
 
-def _log_what_is_new(file: ServiceFile, state: State, ledger: Ledger | None) -> None:
+def _log_what_is_new(datasets: Mapping[str, ServedDataset], state: State, ledger: Ledger | None) -> None:
     """Log the open versions, and the accounts that were opened elsewhere, each once."""
-    versions = [f"{declared.name} {declared.version}" for declared in file.datasets.values()]
+    versions = [f"{name} {dataset.answers.version}" for name, dataset in datasets.items()]
     state.log.add_once(SERVICE, Action.version_opened, versions)
     # `tabulary ledger create` does not know this service.
     accounts = [account.name for account in ledger.accounts()] if ledger is not None else []

@@ -63,15 +63,15 @@ def protect(app: FastAPI, service: "Service") -> None:
     limit on their size.
     """
     limits = service.limits
-    app.state.gate = Gate(
-        service.state.tokens,
-        Throttle(limits.requests_a_minute, burst=limits.burst),
-        Waits(),
-        Failures(service.state.log),
-    )
+    state = service.state
+    app.state.gate = None
+    if state is not None:
+        throttle = Throttle(limits.requests_a_minute, burst=limits.burst)
+        app.state.gate = Gate(state.tokens, throttle, Waits(), Failures(state.log))
     app.add_middleware(BodyLimit, most=limits.body_bytes)
     app.add_middleware(RateLimit, throttle=Throttle(limits.requests_a_minute, burst=limits.burst))
-    app.add_middleware(CountRequests, counter=service.state.counter, datasets=service.datasets)
+    if state is not None:
+        app.add_middleware(CountRequests, counter=state.counter, datasets=service.datasets)
     app.add_middleware(AllowedHosts, hosts=service.hosts)
     app.add_middleware(SecurityHeaders)
 
@@ -135,7 +135,7 @@ async def optional_caller(request: Request, shown: _Shown = None) -> Token | Non
     whether a question is paid for: use `analyst` for that.
     """
     try:
-        return await _gate(request).token_of(request)
+        return await _token_of(request)
     except ServiceError:
         return None
 
@@ -151,7 +151,7 @@ async def custodian(request: Request, shown: _Shown = None) -> Token:
 
 
 async def _in_the_role(request: Request, role: Role) -> Token:
-    token = await _gate(request).token_of(request)
+    token = await _token_of(request)
     if token is None:
         raise _unauthorized(f"This needs a token of the role {role}.")
     if token.role is not role:
@@ -161,9 +161,10 @@ async def _in_the_role(request: Request, role: Role) -> Token:
     return token
 
 
-def _gate(request: Request) -> Gate:
-    gate: Gate = request.app.state.gate
-    return gate
+async def _token_of(request: Request) -> Token | None:
+    # Without a state there are no tokens, and a service of releases asks nobody for one.
+    gate: Gate | None = request.app.state.gate
+    return None if gate is None else await gate.token_of(request)
 
 
 def _unauthorized(detail: str, *, failed: bool = False) -> HTTPProblem:

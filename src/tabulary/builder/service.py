@@ -1,87 +1,92 @@
 """What a running table builder holds: its datasets, its state, its ledger and its limits."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tabulary.builder.hosts import Hosts
 from tabulary.core.cache import DEFAULT_BYTES, Cache
-from tabulary.errors import ServiceError, listed
-from tabulary.ledger import Ledger
+from tabulary.core.labels import Labels, VariableLabels
+from tabulary.errors import InvalidArgument, ServiceError, listed
 from tabulary.planning import Plan
 from tabulary.release import PublicKey, SigningKey
 from tabulary.workflows.answering.answers import Answerer
 
 if TYPE_CHECKING:
     from tabulary.builder.state import State
+    from tabulary.ledger import Ledger
+
+DEFAULT_TITLE = "Table builder"
+
+LONGEST_NAME = 40
+"""The most characters of the name of a dataset, which is in addresses, in ledger entries and in names of folders."""
 
 
 @dataclass(frozen=True)
-class Variable:
-    """How an attribute is shown to a reader: a short label, a description if it needs one, labels of its levels.
+class ReleaseSeal:
+    """The digest that names a served release, and the signer that it states; None if it is not signed.
 
-    A level without a label in `levels` is shown by its code.
-
-    >>> sex = Variable("Sex", levels={"F": "Female"})
-    >>> sex.level("F"), sex.level("M")
-    ('Female', 'M')
+    The service has checked that the signature is of this key, not whose key it is: only a reader who knows the
+    publisher's key can do that.
     """
 
-    label: str
-    description: str = ""
-    levels: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", MappingProxyType(dict(self.levels)))
-
-    def level(self, code: str) -> str:
-        """Return the label of a level for readers."""
-        return self.levels.get(code, code)
-
-    def refuse_unusable(self, codes: Sequence[str]) -> None:
-        """Raise ServiceError unless all labels belong to these levels and differ from each other."""
-        if strangers := [code for code in self.levels if code not in codes]:
-            raise ServiceError(
-                f"labels are given to {listed(strangers)}, which are no levels of {self.label!r}. Its levels are "
-                f"{listed(codes)}."
-            )
-        if blank := [code for code, label in self.levels.items() if not label.strip()]:
-            raise ServiceError(f"the label of the level {blank[0]!r} of {self.label!r} is empty.")
-        shown = [self.level(code) for code in codes]
-        if twice := [label for label in shown if shown.count(label) > 1]:
-            raise ServiceError(
-                f"two levels of {self.label!r} would both be shown as {twice[0]!r}, and nobody could tell them apart."
-            )
+    digest: str
+    signer: PublicKey | None
 
 
 @dataclass(frozen=True, eq=False)
 class ServedDataset:
     """A dataset that answers questions, and its description for readers. All of it is public.
 
-    `variables` says how attributes are shown; any other attribute is shown by its own name. `account` is the ledger
-    account that pays for the answers; None if they are free, as with cell keys.
+    `labels` are its words, one `Labels` per language, the default language first. `account` is the ledger account that
+    pays for the answers; None if they are free, as with cell keys. `seal` identifies the release that all tables come
+    from; None if they come from records.
     """
 
     name: str
-    title: str
-    description: str
     answers: Answerer
-    variables: Mapping[str, Variable] = field(default_factory=dict)
+    labels: tuple[Labels, ...] = (Labels(),)
     account: str | None = None
+    seal: ReleaseSeal | None = None
 
     def __post_init__(self) -> None:
-        known = self.answers.domain.attributes
-        if strangers := [a for a in self.variables if a not in known]:
-            raise ServiceError(
-                f"dataset {self.name!r} describes {listed(strangers)}, which it does not have. Its attributes are "
-                f"{listed(known)}."
+        for labels in self.labels:
+            labels.check(self.answers.domain)
+
+    @property
+    def words(self) -> Labels:
+        """Its words in its default language."""
+        return self.labels[0]
+
+    def in_language(self, language: str) -> "ServedDataset":
+        """Return the same dataset with its words in one of its languages; empty for the default language."""
+        if not language:
+            return self
+        found = {labels.language: labels for labels in self.labels if labels.language}
+        if language not in found:
+            has = f"It has {listed(found)}." if found else "It does not name its language."
+            raise InvalidArgument(
+                f"dataset {self.name!r} has no labels in {language[:80]!r}. {has} Nothing was counted."
             )
-        for attribute, variable in self.variables.items():
-            variable.refuse_unusable(self.answers.domain.levels_of(attribute))
-        complete = {a: self.variables.get(a, Variable(a)) for a in known}
-        object.__setattr__(self, "variables", MappingProxyType(complete))
+        first = found[language]
+        return replace(self, labels=(first, *(each for each in self.labels if each is not first)))
+
+    @property
+    def title(self) -> str:
+        """Its title for readers; its name where it has none."""
+        return self.words.title or self.name
+
+    @property
+    def description(self) -> str:
+        """What it holds, for readers."""
+        return self.words.description
+
+    @cached_property
+    def variables(self) -> Mapping[str, VariableLabels]:
+        """How each of its attributes is shown."""
+        return {attribute: self.words.variable(attribute) for attribute in self.answers.domain.attributes}
 
     @cached_property
     def largest_plan(self) -> Plan | None:
@@ -135,16 +140,17 @@ class ServiceLimits:
 class Service:
     """An open table builder: everything that its application needs, without its configuration.
 
-    `signing_key` signs the JSON documents of its tables; None if they are not signed. `cache` is the one cache of this
-    process, which its datasets share.
+    `state` is None if it serves releases only: then there are no tokens, no custodian and no log. `signing_key` signs
+    the JSON documents of its tables; None if they are not signed. `cache` is the one cache of this process, which its
+    datasets share.
     """
 
     datasets: Mapping[str, ServedDataset]
-    state: "State"
-    ledger: Ledger | None = None
+    state: "State | None" = None
+    ledger: "Ledger | None" = None
     key_fingerprint: str | None = None
     limits: ServiceLimits = field(default_factory=ServiceLimits)
-    title: str = "Tabulary table builder"
+    title: str = DEFAULT_TITLE
     hosts: Hosts = field(default_factory=Hosts)
     signing_key: SigningKey | None = None
     cache: Cache = field(default_factory=Cache)
@@ -155,6 +161,13 @@ class Service:
         object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
 
     @property
+    def required_state(self) -> "State":
+        """The state, if the service has one."""
+        if self.state is None:
+            raise ServiceError("this table builder serves releases only, and keeps no state.")
+        return self.state
+
+    @property
     def signer(self) -> PublicKey | None:
         """The signer of the tables, if there is one."""
         return None if self.signing_key is None else self.signing_key.public
@@ -162,7 +175,8 @@ class Service:
     def close(self) -> None:
         """Forget the records, and close the state and the ledger."""
         # The state first: if the process ends too early, only the state can lose something, the counted requests.
-        self.state.close()
+        if self.state is not None:
+            self.state.close()
         for dataset in self.datasets.values():
             dataset.answers.close()
         if self.ledger is not None:

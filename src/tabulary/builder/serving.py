@@ -1,6 +1,7 @@
 """Serve a table builder with one process, or with several under a supervisor that replaces dead ones."""
 
 import contextlib
+import json
 import logging
 import multiprocessing
 import os
@@ -10,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,18 +21,18 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from tabulary.builder.app import create_app
-from tabulary.builder.configuration import Listening, ServiceFile, read_service_file
 from tabulary.builder.connections import GuardedConfig
-from tabulary.builder.opening import open_service
+from tabulary.builder.listening import Listening
 from tabulary.builder.problems import place_of
 from tabulary.builder.service import Service, ServiceLimits
+from tabulary.builder.sources import ServiceSource, read_source
 from tabulary.builder.state import Action
 from tabulary.builder.state.log import SERVICE
 from tabulary.core.progress import Progress
 from tabulary.errors import ServiceError, TabularyError
 
-_FILE, _HOST = "TABULARY_SERVICE_FILE", "TABULARY_SERVICE_HOST"
-"""The environment variables by which the supervisor gives its workers the service file and the address."""
+_PATHS, _HOST = "TABULARY_SERVICE_PATHS", "TABULARY_SERVICE_HOST"
+"""The environment variables by which the supervisor gives its workers the file or the folders, and the address."""
 
 # A starting worker imports compilers and reads records; if it does not answer for this long, it hangs.
 _PATIENCE = 60
@@ -50,7 +52,7 @@ ShowingProgress = Callable[[], contextlib.AbstractContextManager[Progress | None
 
 
 def serve(
-    file: ServiceFile,
+    source: ServiceSource,
     host: str | None = None,
     port: int | None = None,
     workers: int | None = None,
@@ -64,9 +66,10 @@ def serve(
     are paid for once, and a reconstruction is stored for the workers to load. The supervisor replaces a worker that
     dies. If a worker cannot open the service, everything ends, because a new worker would fail too. `announce` is
     called with the address when all workers answer; `showing_progress` is active while the service opens. `host`,
-    `port` and `workers` override the file.
+    `port` and `workers` override the source.
     """
-    told = file.listening
+    log_warnings()
+    told = source.listening
     listening = replace(
         told,
         host=told.host if host is None else host,
@@ -75,11 +78,12 @@ def serve(
     )
     with _stopping_gently(), _bound(listening) as listener, contextlib.ExitStack() as opened:
         address = _address(listener)
-        file = replace(file, listening=listening)
+        source = source.at(listening)
         with showing_progress() as progress:
-            service = open_service(file, progress=progress)
+            service = source.open(progress=progress)
         opened.callback(service.close)
-        service.state.log.add(SERVICE, Action.service_started, f"{address}, workers: {listening.workers}")
+        if service.state is not None:
+            service.state.log.add(SERVICE, Action.service_started, f"{address}, workers: {listening.workers}")
         # Two services can bind the same address as long as neither listens.
         with _free(listening, "Nothing is served."):
             listener.listen(_BACKLOG)
@@ -87,7 +91,7 @@ def serve(
             _serve_alone(service, listening, listener, lambda: announce(address))
         else:
             opened.close()
-            _serve_together(file, listener, lambda: announce(address))
+            _serve_together(source, listener, lambda: announce(address))
 
 
 def _serve_alone(
@@ -98,9 +102,10 @@ def _serve_alone(
         server.run(sockets=[listener])
 
 
-def _serve_together(file: ServiceFile, listener: socket.socket, ready: Callable[[], None]) -> None:
-    os.environ[_FILE], os.environ[_HOST] = str(file.path), file.listening.host
-    settings = _settings("tabulary.builder.serving:worker", file.listening, file.limits)
+def _serve_together(source: ServiceSource, listener: socket.socket, ready: Callable[[], None]) -> None:
+    os.environ[_PATHS] = json.dumps([str(path) for path in source.paths])
+    os.environ[_HOST] = source.listening.host
+    settings = _settings("tabulary.builder.serving:worker", source.listening, source.limits)
     supervisor = _Supervisor(settings, listener, ready)
     supervisor.run()
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
@@ -116,12 +121,13 @@ def worker() -> FastAPI:
     If it cannot, the worker ends with an exit code that tells the supervisor not to try again. Its message holds no
     value of a record, unless the author of the message meant it for the custodian.
     """
+    log_warnings()
     _end_with_supervisor()
     _end_in_time()
     try:
-        file = read_service_file(os.environ[_FILE])
-        listening = replace(file.listening, host=os.environ[_HOST])
-        return create_app(open_service(replace(file, listening=listening)))
+        source = read_source([Path(path) for path in json.loads(os.environ[_PATHS])])
+        listening = replace(source.listening, host=os.environ[_HOST])
+        return create_app(source.at(listening).open())
     except TabularyError as problem:
         _log.error("A worker could not open the service: %s", problem)
     except Exception as defect:
@@ -174,6 +180,20 @@ class PlaceFormatter(logging.Formatter):
         return "no exception" if problem is None else f"{kind.__name__} at {place_of(problem)}"
 
 
+class StandardError(logging.Handler):
+    """Writes to the standard error of the moment.
+
+    A handler that keeps the stream it was made with would write to a closed one after somebody has replaced it.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)
+        except Exception:
+            self.handleError(record)
+
+
 def _settings(app: FastAPI | str, listening: Listening, limits: ServiceLimits) -> GuardedConfig:
     return GuardedConfig(
         app,
@@ -183,7 +203,7 @@ def _settings(app: FastAPI | str, listening: Listening, limits: ServiceLimits) -
         workers=listening.workers,
         # Requests are private, and a careless caller could put a token in an address.
         access_log=False,
-        log_config=_LOGGING,
+        log_config=None,
         log_level="warning",
         server_header=False,
         ws="none",
@@ -193,23 +213,22 @@ def _settings(app: FastAPI | str, listening: Listening, limits: ServiceLimits) -
     )
 
 
-_LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "place": {
-            "()": "tabulary.builder.serving.PlaceFormatter",
-            "format": "%(asctime)s %(levelname)s %(message)s",
-        }
-    },
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "place", "stream": "ext://sys.stderr"}
-    },
-    "loggers": {
-        "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
-        "tabulary": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
-    },
-}
+def log_warnings() -> None:
+    """Log the warnings of the service and of its server to standard error, without a value of a record.
+
+    It adds a handler and leaves all others alone. `logging.config`, which uvicorn would use, closes the handlers of
+    everybody in the process, and a handler may then close the stream that it writes to.
+    """
+    for name in ("uvicorn", "tabulary"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+        if _HANDLER not in logger.handlers:
+            logger.addHandler(_HANDLER)
+
+
+_HANDLER = StandardError()
+_HANDLER.setFormatter(PlaceFormatter("%(asctime)s %(levelname)s %(message)s"))
 
 
 @contextlib.contextmanager

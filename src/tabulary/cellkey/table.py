@@ -16,12 +16,13 @@ from tabulary.cellkey.ptable import PTable
 from tabulary.cellkey.records import KeyedRecords
 from tabulary.core.arrays import Integers
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
-from tabulary.core.long_form import LongForm, long_columns, value_name
+from tabulary.core.long_form import TableForm, long_columns, value_name
 from tabulary.core.table import Table
 from tabulary.core.uncopyable import Uncopyable
 from tabulary.errors import InvalidArgument, InvalidTable
 from tabulary.release.formats import csv_bytes
 from tabulary.release.promise import Promise
+from tabulary.release.table import arrow_labels
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +32,7 @@ SMALLEST_SECRET = 16
 
 
 @dataclass(frozen=True, eq=False)
-class CellKeyTable(LongForm):
+class CellKeyTable(TableForm):
     """A published table: perturbed counts, and what is known about the perturbation. NOT differentially private.
 
     `counts` is a masked array. A count below `minimum` is masked and not published; the value under the mask is
@@ -128,10 +129,9 @@ class CellKeyTable(LongForm):
         return long_columns(self.domain, {value_name("count", self.margin): counts})
 
     def to_arrow(self) -> pa.Table:
-        """Return the table in long form as an Arrow table; a withheld count is null."""
-        *labels, (name, counts) = self.columns().items()
-        texts = {attribute: pa.array(column, pa.string()) for attribute, column in labels}
-        return pa.table({**texts, name: pa.array(counts, pa.int64())})
+        """Return the table in long form as an Arrow table, labels as ordered dictionaries; a withheld count is null."""
+        *_, (name, counts) = self.columns().items()
+        return pa.table({**arrow_labels(self), name: pa.array(counts, pa.int64())})
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table in long form as a pandas frame; a withheld count is missing."""

@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
-from tabulary.cli.console import output, print_expected, print_released, progress_bar
+from tabulary.cli.console import output, print_expected, progress_bar
+from tabulary.cli.printed_table import print_released
 from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
+from tabulary.infer import independence
 from tabulary.ledger import Ledger
 from tabulary.release import Release
+from tabulary.release.totals import with_totals
 from tabulary.workflows import read_plan_file, release_to_folder
 from tabulary.workflows.demonstration import PEOPLE, empty_folder, write_people, write_plan
 
@@ -19,7 +22,7 @@ def demo(
     rows: Annotated[int, typer.Option(help="How many people to generate.")] = PEOPLE,
     confidence: Annotated[float, typer.Option(help="The confidence of the error bars.")] = 0.95,
 ) -> None:
-    """Generate people, plan about twenty tables at ε = 1, publish them, and show one with its error bars.
+    """Generate people, plan about twenty tables at ε = 1, publish them, show one with its totals, and test it.
 
     Example: tabulary demo --output demo
     """
@@ -44,20 +47,26 @@ def demo(
             folder / "release",
             account,
             purpose="demo",
-            title=planned.title,
+            labels=planned.labels,
             progress=progress,
         )
         left = account.balance().remaining
 
     release = Release.load(folder / "release")
+    output.print(f"4. Checking: every file, every claim, every number. Left in the account: {left}")
+    output.print(f"{release.verify()}\n", markup=False)
+    totalled = with_totals(release, ("employment", "sex"))
+    print_released(totalled, confidence, totalled.labels)
+    # The same release, tested: by its measurements, whose noise is known exactly.
+    related = independence(release["employment", "sex"])
     output.print(
-        f"4. Verified: every file and every claim of {len(release)} tables is correct. Left in the account: "
-        f"{left}\n"
+        f"\nAre employment and sex related? {'Yes' if related.rejects() else 'No sign of it'}: the test counts the "
+        f"noise in (χ² = {related.statistic:,.0f} on {related.degrees_of_freedom} d.f.).",
+        markup=False,
     )
-    print_released(release["age",], confidence)
     output.print(
         f"\nOpen {(folder / 'release' / 'report.html').absolute()} in a browser for all tables.\n"
-        f"More: tabulary show {folder / 'release'} region employment",
+        f"More: tabulary show {folder / 'release'} region age, or: tabulary serve {folder / 'release'}",
         markup=False,
         soft_wrap=True,
     )

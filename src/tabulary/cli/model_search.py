@@ -5,7 +5,7 @@ from rich.text import Text
 
 from tabulary import infer
 from tabulary.cli.console import output, progress_bar
-from tabulary.cli.verdict import show_p_value, warn
+from tabulary.cli.verdict import chance, show_p_value, warn
 from tabulary.core.workload import show_margin
 from tabulary.release import ReleasedTable
 
@@ -29,16 +29,27 @@ def print_search(table: ReleasedTable, alpha: float) -> None:
         grid.add_row(Text(show_margin(step.generator)), *map(Text, verdicts))
     output.print(grid)
     output.print(f"The simplest model that fits: {found.model}", style="bold", markup=False)
+    output.print(
+        f"Relations that are certainly there: {_certain(found)}. If none of the others were there, chance "
+        f"would add one to this list {chance(alpha)} at most.",
+        markup=False,
+    )
     if found.differ:
         warn(f"The naive search ends with another model: {found.naive.model}. Trust the noise-aware one.")
         output.print(
             "The naive search mistook noise for a relation, or missed one behind the noise.", markup=False
         )
     output.print(
-        "Some of many tests are wrong: a model found by a search describes the table and proves nothing.",
+        "The model describes the table and proves nothing: some of the many tests behind it are wrong. The list of "
+        "certain relations has a test of its own for each relation, adjusted for their number.",
         markup=False,
         style="dim",
     )
+
+
+def _certain(found: infer.ModelSearch) -> str:
+    shown = [show_margin(g) for g in found.certain.generators if len(g) > 1]
+    return "".join(shown) or "none"
 
 
 def _verdict(test: infer.TestResult | None, alpha: float) -> str:

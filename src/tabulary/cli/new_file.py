@@ -5,25 +5,28 @@ from pathlib import Path
 from tabulary.errors import ReleaseError, ReleaseExists
 
 
-def check_new(path: Path, state: str) -> None:
-    """Refuse a path that exists or has no folder, before any work starts; `state` says that nothing was done."""
+def check_new(path: Path, state: str, *, option: str = "--output") -> None:
+    """Refuse a path that exists or has no folder, before any work starts; `state` says that nothing was done.
+
+    `option` is what names the path on the command line.
+    """
     if path.exists():
         raise ReleaseExists(
-            f"--output {path} already exists, and published files are never overwritten. Choose another "
+            f"{option} {path} already exists, and published files are never overwritten. Choose another "
             f"name. {state}"
         )
     if not path.absolute().parent.is_dir():
-        raise ReleaseError(f"--output {path}: its folder does not exist. Make it first. {state}")
+        raise ReleaseError(f"{option} {path}: its folder does not exist. Make it first. {state}")
 
 
-def write_new(path: Path, data: bytes) -> None:
-    """Write a file that does not exist yet."""
+def write_new(path: Path, data: bytes, *, option: str = "--output") -> None:
+    """Write a file that does not exist yet; `option` is what names it on the command line."""
     try:
         with path.open("xb") as file:
             file.write(data)
     except FileExistsError:
         raise ReleaseExists(
-            f"--output {path} was created by someone else in the meantime. It was not changed."
+            f"{option} {path} was created by someone else in the meantime. It was not changed."
         ) from None
     except OSError:
-        raise ReleaseError(f"--output {path} cannot be written. Choose another place.") from None
+        raise ReleaseError(f"{option} {path} cannot be written. Choose another place.") from None

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from tabulary import datasets
-from tabulary.cli.console import output, print_released
+from tabulary.cli.console import output
 from tabulary.cli.figure import draw_risk_utility
 from tabulary.cli.new_file import check_new, write_new
 from tabulary.cli.options import check_together, given_options
 from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption
 from tabulary.cli.perturb_plan import perturb_plan_file
+from tabulary.cli.printed_table import print_released
 from tabulary.cli.promise import print_promise, print_properties, promise_of
 from tabulary.core.privacy import ApproxDP, PureDP
 from tabulary.core.table import Table

@@ -9,9 +9,12 @@ import typer
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tabulary.cli.console import errors, output, print_expected, progress_bar
+from tabulary.cli.budgets import check_picture, listed_amounts, print_budgets
+from tabulary.cli.console import errors, length_bar, output, print_expected, progress_bar
 from tabulary.core.exact_numbers import show_fraction
+from tabulary.errors import InvalidArgument
 from tabulary.planning import Plan
+from tabulary.planning.budgets import Target
 from tabulary.planning.comparison import Candidate, Comparison, show_error
 from tabulary.workflows import read_plan_file
 
@@ -31,13 +34,55 @@ def plan(
         bool,
         typer.Option("--compare", help="Show the expected error of every mechanism, and why one was chosen."),
     ] = False,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(help="Budgets to show side by side, such as 0.1,0.5,1. A δ of the plan file is kept."),
+    ] = None,
+    rho: Annotated[list[str] | None, typer.Option(help="The same for a plan file that promises a ρ.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help='Find the smallest budget that reaches this error: "10% of cells of 1000" or ±10 (also +-10 or 10).'
+        ),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(help='The tables that the budgets are for, such as "[sex age]". Default: all.'),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(help="Draw the error against the budget into this new file: .svg, .png or .html."),
+    ] = None,
 ) -> None:
     """Print the expected error of every table of a plan file. Reads no records and spends nothing.
 
-    Examples: tabulary plan census.toml, or: tabulary plan census.toml --compare
+    Examples: tabulary plan census.toml, or: tabulary plan census.toml --compare,
+    or: tabulary plan census.toml --epsilon 0.1,0.5,1,2,4 --picture budgets.svg,
+    or: tabulary plan census.toml --target "10% of cells of 1000",
+    or: tabulary plan census.toml --target ±10 --table "[sex age]"
     """
+    asked = [epsilon, rho, target, table, picture]
+    if compare and any(each is not None for each in asked):
+        raise InvalidArgument(
+            "--compare shows every mechanism at the budget of the plan file; --epsilon, --rho, --target, --table and "
+            "--picture show several budgets. Nothing was planned. Use --compare alone, and then the others."
+        )
+    epsilons, rhos = listed_amounts("--epsilon", epsilon or ()), listed_amounts("--rho", rho or ())
+    wanted = None if target is None else Target.parse(target)
+    check_picture(picture)
     with errors.status("Planning …"):
         planned = read_plan_file(file)
+    if any(each is not None for each in asked):
+        print_budgets(
+            planned,
+            epsilons=epsilons,
+            rhos=rhos,
+            target=wanted,
+            tables=table or (),
+            confidence=confidence,
+            picture=picture,
+        )
+        return
     made = planned.plan
     output.print(f"{made}", markup=False)
     if made.loss != made.privacy:
@@ -55,9 +100,8 @@ def plan(
     print_expected(expected)
     if made.records is not None:
         output.print(
-            "The tables will be shrunk. These errors are what the planning model expects for about "
-            f"{made.records:,} records, not a guarantee. Shrunk tables are biased; reconstruct = 'none' "
-            "gives unbiased ones, and --compare shows their errors.",
+            "The budget is divided for shrunk tables. These errors are what the planning model expects for about "
+            f"{made.records:,} records, not a guarantee. --compare shows the errors of the unbiased estimates.",
             markup=False,
         )
     for sentence in _noise(made):
@@ -83,7 +127,7 @@ def print_comparison(compared: Comparison) -> None:
         grid.add_column(head, no_wrap=True, justify="left" if head in _WORDS else "right")
     for number, row in enumerate(rows):
         cells = [cells[number] for cells in columns.values()]
-        cells.insert(bars, _bar(aims[number], longest, width))
+        cells.insert(bars, length_bar(aims[number], longest, width))
         grid.add_row(*map(Text, cells), style="bold" if row is compared.chosen else "")
     output.print(grid)
     output.print(f"● {compared.reason}\n", markup=False, style="bold")
@@ -104,10 +148,13 @@ def _columns(compared: Comparison, rows: Sequence[Candidate]) -> dict[str, list[
         columns["noise"] = [row.noise for row in rows]
     columns |= {head: errors_of[head] for head in shown}
     columns["measured"] = [f"{row.values:,}" for row in rows]
-    columns["tables"] = [
+    tables = [
         ", ".join(word for word, is_so in (("agree", row.agree), ("whole", row.whole)) if is_so)
         for row in rows
     ]
+    # The tables of an official face have the same properties, whatever was measured.
+    if len(set(tables)) > 1:
+        columns["tables"] = tables
     return columns
 
 
@@ -123,16 +170,17 @@ def _legend(compared: Comparison, rows: Sequence[Candidate], *, cut: bool) -> li
         if compared.objective == "max"
         else "Largest: the largest standard error of a cell."
     )
+    differ = len({(row.agree, row.whole) for row in rows}) > 1
     said = [
-        f"Error: the root mean square over all requested cells, each table with its weight. {beside} Agree: "
-        "tables that share attributes have the same sums. Whole: whole numbers."
+        f"Error: the root mean square over all requested cells, each table with its weight. {beside}"
+        + (" Agree: tables that share attributes have the same sums. Whole: whole numbers." if differ else "")
         + (" ▶ is longer than the column." if cut else "")
     ]
     if any(row.modelled for row in rows):
         said.append(
             f"* The planning model expects this for about {compared.records:,} records; it is not a "
-            "guarantee. Shrunk tables are biased towards tables without interaction. reconstruct = 'none' "
-            "gives unbiased ones."
+            "guarantee. Shrunk tables are biased towards tables without interaction. The release holds the "
+            "unbiased estimates as well."
         )
     others = [(row, compared.other_noise(row)) for row in rows]
     both = [
@@ -144,12 +192,6 @@ def _legend(compared: Comparison, rows: Sequence[Candidate], *, cut: bool) -> li
         said.append(f"With the other family of noise: {'; '.join(both)}.")
     said += [f"{refusal.name} is not possible: {refusal.reason}" for refusal in compared.refusals]
     return said
-
-
-def _bar(error: float, longest: float, width: int) -> str:
-    if error > longest * (1 + 1e-9):
-        return "━" * (width - 1) + "▶"
-    return "━" * max(1, round(width * error / longest)) if longest > 0 else ""
 
 
 def _noise(made: Plan) -> list[str]:

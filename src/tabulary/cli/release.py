@@ -62,7 +62,7 @@ def release(
 
 def _facts(made: Release) -> list[str]:
     """Return what the custodian should know about the reconstruction."""
-    facts = made.reconstruction
+    facts = made.face.facts
     said = []
     if "b" in facts:
         found = "feasible" if facts["feasible"] else "not feasible"
@@ -73,15 +73,7 @@ def _facts(made: Release) -> list[str]:
     if "bias_share" in facts:
         said.append(
             f"Shrunk tables: {float(facts['bias_share']):.0%} of the expected squared error in interactions "
-            "is bias. reconstruct = 'none' gives unbiased tables."
-        )
-    if facts.get("repetitions"):
-        said.append(
-            f"The errors were simulated from the release alone, with {facts['repetitions']} repetitions."
-        )
-    elif facts.get("errors") == "of the linear estimate":
-        said.append(
-            "The stated errors are those of the plain measurements, because a simulation would take too long."
+            "is bias. The unbiased estimates are in the release as well."
         )
     return said
 
@@ -94,8 +86,10 @@ def _write(planned: PlanFile, folder: Path, payer: Account | None, key: SigningK
             folder,
             payer,
             purpose=planned.path.name,
-            title=planned.title,
+            labels=planned.labels,
             formats=planned.formats,
+            epsilon=planned.epsilon,
+            errors=planned.errors,
             signing_key=key,
             progress=progress,
         )

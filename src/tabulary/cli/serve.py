@@ -16,18 +16,21 @@ from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidArgument, MissingExtra, NotInitialised
 from tabulary.planning import ExpectedError, show_width
 from tabulary.planning.allowed_tables import AllowedTables
-from tabulary.workflows.sections import located
 
 if TYPE_CHECKING:
     from tabulary.builder.configuration import ServiceFile
+    from tabulary.builder.sources import ServiceSource
 
 _STATE = "Nothing was opened."
+_NAMES = {"places": "a service file"}
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 def serve(
     context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help="A service file in TOML.")] = None,
+    places: Annotated[
+        list[Path] | None, typer.Argument(help="A service file in TOML, or one or more release folders.")
+    ] = None,
     host: Annotated[
         str | None, typer.Option(help="The address to listen on; replaces that of the file.")
     ] = None,
@@ -55,28 +58,37 @@ def serve(
 ) -> None:
     """Serve tables that users build themselves, until Ctrl-C.
 
-    Examples: tabulary serve --demo, or with your records: tabulary serve service.toml --check, then tabulary serve
-    service.toml --init, then tabulary serve service.toml
+    A release folder opens as it is, read-only: no record, no key and no ledger is needed, and nothing is spent.
+
+    Examples: tabulary serve --demo, or a release: tabulary serve census-2026, or with your records: tabulary serve
+    service.toml --check, then tabulary serve service.toml --init, then tabulary serve service.toml
     """
     given = given_options(context)
     if demo:
-        check_together(given, "demo", ["host", "port"], {"file": "a service file"}, _STATE)
+        check_together(given, "demo", ["host", "port"], _NAMES, _STATE)
         _serve_demonstration(host, port)
         return
-    if file is None:
+    if not places:
         raise InvalidArgument(
-            f"the command needs a service file. For a first try: tabulary serve --demo. {_STATE}"
+            f"the command needs a service file or a release folder. For a first try: tabulary serve --demo. {_STATE}"
         )
     for mode in ("init", "check"):
         if mode in given:
-            check_together(given, mode, ["file"], {"file": "a service file"}, _STATE)
-    configured = read_file(file)
+            check_together(given, mode, ["places"], _NAMES, _STATE)
+            if len(places) > 1 or places[0].is_dir():
+                raise InvalidArgument(
+                    f"--{mode} is for a service file. A release folder needs no preparation: tabulary serve "
+                    f"{places[0]}. {_STATE}"
+                )
     if check:
-        _check(configured)
+        _check(read_file(places[0]))
     elif init:
-        _initialise(configured)
+        _initialise(read_file(places[0]))
     else:
-        _serve(configured, host, port, workers)
+        _refuse_without_packages()
+        from tabulary.builder.sources import read_source
+
+        _serve(read_source(places), host, port, workers)
 
 
 def read_file(file: Path) -> "ServiceFile":
@@ -99,7 +111,7 @@ def _refuse_without_packages() -> None:
         ) from None
 
 
-def _serve(configured: "ServiceFile", host: str | None, port: int | None, workers: int | None) -> None:
+def _serve(configured: "ServiceSource", host: str | None, port: int | None, workers: int | None) -> None:
     from tabulary.builder import serving
 
     if (host or configured.listening.host) not in _LOCAL:
@@ -116,7 +128,7 @@ def _serve(configured: "ServiceFile", host: str | None, port: int | None, worker
         serving.serve(configured, host, port, workers, announce=announce, showing_progress=progress_bar)
     except NotInitialised as refusal:
         raise NotInitialised(
-            f"{refusal} `tabulary serve {configured.path.name} --init` initialises it."
+            f"{refusal} `tabulary serve {configured.paths[0].name} --init` initialises it."
         ) from None
 
 
@@ -157,6 +169,7 @@ def _initialise(configured: "ServiceFile") -> None:
 
 def _check(configured: "ServiceFile") -> None:
     from tabulary.builder.forecast import forecast
+    from tabulary.workflows.sections import located
 
     for declared in configured.datasets.values():
         with errors.status("Planning …"):

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-from tabulary.cli.console import output, print_released
+from tabulary.cli.console import output
 from tabulary.cli.new_file import check_new, write_new
+from tabulary.cli.printed_table import print_released
+from tabulary.core.labels import Labels
 from tabulary.core.workload import Workload, show_margin
 from tabulary.errors import InvalidArgument, UnknownMargin
 from tabulary.release import Release
+from tabulary.release.totals import can_have_totals, with_totals
 from tabulary.release.writers import FORMATS
 
 Form = StrEnum("Form", [(name, name) for name in ("table", *FORMATS)])  # type: ignore[misc]
@@ -34,23 +37,42 @@ def show(
         Path | None,
         typer.Option("--output", "-o", help="The file to write, in that format; it must not exist."),
     ] = None,
+    totals: Annotated[
+        bool,
+        typer.Option(
+            "--totals",
+            help="Add totals to the file, as the level _T. A table for people has them, and so has a workbook.",
+        ),
+    ] = False,
+    codes: Annotated[bool, typer.Option("--codes", help="Show codes without labels.")] = False,
+    language: Annotated[
+        str | None,
+        typer.Option(help="The language of the labels, such as fi; by default the release's first."),
+    ] = None,
 ) -> None:
-    """Print a table of a release with its error bars, or write it in another format. Verifies the release first.
+    """Print a table of a release with its totals and error bars, or write it in a format. Verifies the release first.
 
-    Examples: tabulary show census-2026 sex age, or: tabulary show census-2026 "[sex age]", or:
-    tabulary show census-2026 sex age --format xlsx -o sex-by-age.xlsx
+    Examples: tabulary show census-2026 sex age, or: tabulary show census-2026 "[sex age]" --codes, or:
+    tabulary show census-2026 sex age --format sdmx-csv --totals -o sex-by-age.csv
     """
     _check_way(form, file, named=bool(margin))
+    if codes and language is not None:
+        raise InvalidArgument("--codes shows no labels, so --language has no meaning. Choose one of them.")
     release = Release.load(folder)
+    words = Labels() if codes else release.labels if language is None else release.in_language(language)
     if not margin:
         for each in release.margins:
             output.print(show_margin(each), markup=False)
         return
     named = named_margin(margin, release)
     if form is _FOR_PEOPLE:
-        print_released(release[named], confidence)
+        totalled = with_totals(release, named, labels=words)
+        print_released(totalled, confidence, Labels() if codes else totalled.labels)
         return
-    data = FORMATS[form.value].write(release.publication(named, confidence=confidence))
+    writer = FORMATS[form.value]
+    summed = totals or (writer.for_people and can_have_totals(release[named].domain))
+    published = release.publication(named, language=language, totals=summed, confidence=confidence)
+    data = writer.write(published)
     if file is not None:
         write_new(file, data)
         output.print(f"Written: {file}", markup=False, soft_wrap=True)

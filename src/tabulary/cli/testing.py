@@ -24,7 +24,7 @@ from tabulary.cli.verdict import (
 from tabulary.core.exact_numbers import exact_fraction
 from tabulary.core.workload import show_margin
 from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable, listed
-from tabulary.infer.hypothesis import ASYMPTOTIC, LogLinearHypothesis
+from tabulary.infer.hypothesis import ASYMPTOTIC
 from tabulary.infer.independence import EXACT, NEGATIVE
 from tabulary.planning import show_width
 from tabulary.release import Release, ReleasedTable
@@ -253,15 +253,7 @@ def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) 
         negative = (NEGATIVE,) if np.any(table.counts < 0) else ()
         assumed = (EXACT, *negative, ASYMPTOTIC)
     else:
-        # The test also uses the covariance of the cells, which a linear mechanism makes.
-        possible = ~table.domain.impossible(table.margin)
-        hypothesis = LogLinearHypothesis(
-            (infer.noise_of(table),),
-            np.ones((len(shares), 1)),
-            possible,
-            np.log(np.array(shares, dtype=np.float64)),
-        )
-        found = hypothesis.test("goodness of fit", hypothesis.fitted(table.counts))
+        found = infer.goodness_of_fit(table, None, shares)
         assumed = found.assumed
     return TestVerdict(method, found.statistic, found.degrees_of_freedom, found.p_value, assumed)
 
@@ -278,13 +270,13 @@ def _shares(expected: str, levels: int) -> list[Fraction]:
 
 
 def _described(table: ReleasedTable) -> str:
-    """Return which table is tested, and how large its noise is."""
+    """Return which table is tested, and how large the noise of its measurements is."""
     sides = " × ".join(f"{side:,}" for side in table.shape)
-    widths = table.half_widths(CONFIDENCE)
+    widths = table.unbiased.half_widths(CONFIDENCE)
     low, high = widths[widths > 0].min(initial=widths.max()), widths.max()
     near = f"±{show_width(high)}" if low == high else f"±{show_width(low)} to ±{show_width(high)}"
     return (
-        f"{show_margin(table.margin)}, {sides} released counts, each within {near} of the true count "
+        f"{show_margin(table.margin)}, {sides} measured counts, each within {near} of the true count "
         f"({CONFIDENCE:.0%})."
     )
 

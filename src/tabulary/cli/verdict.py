@@ -131,8 +131,8 @@ def _print_meaning(verdicts: Sequence[TestVerdict], alpha: float) -> None:
             "The noise alone can produce what the naive test calls a finding. The noise protects people "
             "and says nothing about them."
             if rejected[NAIVE]
-            else "The naive test gives all cells the same weight. If the test accounts for the noise, "
-            "there is a finding.",
+            else "The naive test does not know how certain each count is, and shrunk counts can hide a finding. "
+            "The noise-aware test reads the measurements with their noise.",
             markup=False,
         )
     elif NAIVE in rejected:

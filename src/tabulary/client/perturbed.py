@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.long_form import LongForm, long_columns, value_name
+from tabulary.core.long_form import TableForm, long_columns, value_name
 from tabulary.errors import InvalidTable
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class RemoteCellKeyTable(LongForm):
+class RemoteCellKeyTable(TableForm):
     """Counts perturbed by a method that is NOT differentially private, as a table builder publishes them.
 
     `counts` is a masked array; withheld counts are masked. The law of the errors is not known, so this is not a

@@ -74,8 +74,9 @@ class TableBuilder:
         """Return the table by some attributes, for the people in the levels `where`, with the levels to `keep`.
 
         `estimate` is "published", the dataset's published table, or "linear", the unbiased estimate, which may be
-        negative and which tests need. Both come from the same measurements. If answers cost, a new question is paid
-        for and a repeated one is free. The answer is the same for ever.
+        negative and which tests need. Both come from the same measurements, and a published table has the linear one
+        as its `unbiased` face. If answers cost, a new question is paid for and a repeated one is free. The answer is
+        the same for ever.
         """
         asked = _question(by, where, keep)
         document = self._transport.post(
@@ -159,9 +160,10 @@ class TableBuilder:
         return f"<TableBuilder at {self.url}>"
 
     def _plan_behind(self, document: Mapping[str, Any], name: str, asked: Mapping[str, Any]) -> Plan | None:
-        """Return the plan that a table names, if the table's errors follow from it."""
+        """Return the plan that a table names, if the errors of one of its faces follow from it."""
         digest = document.get("plan")
-        if document.get("errors") != "plan" or not isinstance(digest, str):
+        follows = document.get("errors") == "plan" or document.get("estimate") is not None
+        if not follows or not isinstance(digest, str):
             return None
         # To derive a plan of thousands of tables takes a while: one thread does it, and the others wait.
         with self._lock:

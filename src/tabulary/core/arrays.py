@@ -1,7 +1,8 @@
-"""The two array types of all computations, and the margin of an array."""
+"""The two array types of all computations, and the margins of an array."""
 
-from collections.abc import Container, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,3 +33,21 @@ def sum_onto(table: NDArray[Number], axes: Iterable[object], kept: Container[obj
     """
     # A sum over no axes copies; one over all axes gives a scalar of the same kind.
     return np.asarray(table.sum(axis=axes_outside(axes, kept)))
+
+
+def with_last_places(shape: Sequence[int], block: Callable[[tuple[bool, ...]], NDArray[Any]]) -> NDArray[Any]:
+    """Return an array with one more place along each axis, such as its total.
+
+    `block` gives the numbers for one boolean per axis: False means the last place of that axis.
+
+    >>> table = np.array([[1, 2], [3, 4]])
+    >>> with_last_places((2, 2), lambda kept: sum_onto(table, (0, 1), np.flatnonzero(kept))).tolist()
+    [[1, 2, 3], [3, 4, 7], [4, 6, 10]]
+    """
+    blocks = {kept: block(kept) for kept in product((True, False), repeat=len(shape))}
+    made = np.empty([size + 1 for size in shape], dtype=np.result_type(*blocks.values()))
+    for kept, numbers in blocks.items():
+        sizes = [size for size, keep in zip(shape, kept, strict=True) if keep]
+        place = tuple(slice(size) if keep else size for size, keep in zip(shape, kept, strict=True))
+        made[place] = numbers.reshape(sizes)
+    return made

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tabulary.core.arrays import sum_onto
+from tabulary.core.arrays import sum_onto, with_last_places
 from tabulary.core.domain import Domain
-from tabulary.core.long_form import LongForm, long_columns, missing_package, value_name
-from tabulary.errors import InvalidTable, MissingExtra
+from tabulary.core.long_form import TableForm, installed, long_columns, ordered_axes, value_name
+from tabulary.errors import InvalidTable
 
 if TYPE_CHECKING:
     import xarray
@@ -22,7 +22,7 @@ _LARGEST_TOTAL = 2.0**62
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Table(LongForm):
+class Table(TableForm):
     """A domain and a read-only array of its shape.
 
     A `Table` says nothing about privacy: it may be published or still unprotected. A result of a mechanism is a
@@ -149,23 +149,19 @@ class Table(LongForm):
         >>> Table(Domain({"a": "xy", "b": "xy"}), [[1, 2], [3, 4]]).with_totals().tolist()
         [[1, 2, 3], [3, 4, 7], [4, 6, 10]]
         """
-        array: NDArray[Any] = self.counts
-        for axis in range(array.ndim):
-            array = np.concatenate([array, array.sum(axis=axis, keepdims=True)], axis=axis)
-        return array
+        axes = range(self.counts.ndim)
+        return with_last_places(self.shape, lambda kept: sum_onto(self.counts, axes, np.flatnonzero(kept)))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the table in long form: one column of labels per attribute, then `count`; one row per cell."""
         return long_columns(self.domain, {value_name("count", self.domain.attributes): self.counts})
 
     def to_xarray(self) -> "xarray.DataArray":
-        """Return the table as a labelled xarray array."""
-        try:
-            import xarray
-        except ImportError:
-            raise MissingExtra(missing_package("xarray")) from None
-        coordinates = {a: list(self.domain.levels_of(a)) for a in self.domain.attributes}
-        return xarray.DataArray(self.counts, dims=self.domain.attributes, coords=coordinates, name="count")
+        """Return the table as a labelled xarray array; its coordinates keep the order of the levels."""
+        array: xarray.DataArray = installed("xarray").DataArray(
+            self.counts, dims=self.domain.attributes, coords=ordered_axes(self.domain), name="count"
+        )
+        return array
 
     def __repr__(self) -> str:
         named = " × ".join(f"{a} {len(self.domain.levels_of(a))}" for a in self.domain.attributes)

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable
-from tabulary.infer.intervals import Interval, Level, Selection, Target, check_interval, interval
+from tabulary.infer.intervals import Level, Selection, interval
 from tabulary.infer.ratios import PairLaw, ratio_interval
 from tabulary.infer.sums import shared_noise
-from tabulary.infer.table_noise import GivenNoise
+from tabulary.infer.table_noise import GivenNoise, published_table, unbiased_table
+from tabulary.infer.weighted_sums import Interval, Target, check_interval
 from tabulary.planning.accuracy import normal_quantile
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
@@ -125,10 +126,10 @@ def cramers_v(
         seen = _seen_levels(table)
         return _naive_v(seen)
     check_interval(confidence, target)
-    plain = table.table if isinstance(table, ReleasedTable) else table
+    plain = unbiased_table(table)
     _check_two_way(plain)
     covariance = shared_noise(table, noise)
-    naive = _naive_v(_without_empty(np.maximum(plain.counts, 0).astype(np.float64)))
+    naive = _naive_v(_without_empty(np.maximum(published_table(table).counts, 0).astype(np.float64)))
     kept, left_out = _told_levels(plain, covariance)
     smaller = min(map(len, kept))
     if smaller < 2:
@@ -167,7 +168,7 @@ def odds_ratio(
     3.17 (1.58 to 8.25 with 95 % confidence, in the population they are drawn from)
     """
     check_interval(confidence, target)
-    plain = table.table if isinstance(table, ReleasedTable) else table
+    plain = unbiased_table(table)
     _check_two_way(plain)
     index = np.ix_(*(_two_levels(plain, axis, levels) for axis, levels in enumerate((rows, columns))))
     x = plain.counts[index].astype(np.float64).reshape(4)

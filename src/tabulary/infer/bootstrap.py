@@ -8,7 +8,7 @@ from tabulary.core.progress import Progress
 from tabulary.errors import InvalidArgument, NotCertified
 from tabulary.infer.hypothesis import LogLinearHypothesis, NullFit
 from tabulary.infer.results import TestResult
-from tabulary.infer.table_noise import IndependentNoise, TableNoise
+from tabulary.infer.table_noise import TableNoise
 from tabulary.noise import Entropy, SystemEntropy
 
 
@@ -24,9 +24,10 @@ def bootstrap_test(
     """Return the test of a fitted hypothesis whose p-value is a rank among tables drawn from it.
 
     p = (1 + #{T* ≥ T}) / (1 + repetitions), T* the statistics of Poisson tables with the fitted means, each put through
-    the noise of the release anew (Davison & Hinkley 1997, section 4.2). Noise that cells share is drawn as normal noise
-    of its covariance. Post-processing: reads no data, and its randomness protects nobody. A drawn table whose own
-    fit does not come to rest counts as one that is at least as surprising, so p errs to the cautious side.
+    the noise of the release anew (Davison & Hinkley 1997, section 4.2). Noise that cells share is drawn as the
+    mechanism draws it; where only its covariance was given, it is drawn as normal. Post-processing: reads no data, and
+    its randomness protects nobody. A drawn table whose own fit does not come to rest counts as one that is at least as
+    surprising, so p errs to the cautious side.
     """
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
         raise InvalidArgument(
@@ -58,18 +59,13 @@ def drawn_release(
     noises: tuple[TableNoise, ...], means: Floats, entropy: Entropy
 ) -> NDArray[np.int64] | Floats:
     """Return released counts of Poisson tables with these means, all tables in order."""
-    from tabulary.reconstruct.shrink_simulation import normals_from
-
     counts = poisson_counts(means, entropy)
     parts: list[NDArray[np.int64] | Floats] = []
     begin = 0
     for noise in noises:
         end = begin + int(np.prod(noise.shape))
         own = counts[begin:end]
-        if isinstance(noise, IndependentNoise):
-            parts.append(noise.released(own.reshape(noise.shape), entropy).reshape(-1))
-        else:
-            parts.append(own + noise.root @ normals_from(entropy)((own.size,)))
+        parts.append(noise.released(own.reshape(noise.shape), entropy).reshape(-1))
         begin = end
     found: NDArray[np.int64] | Floats = np.concatenate(parts)  # type: ignore[assignment]
     return found

@@ -1,6 +1,6 @@
 """Do released counts fit given shares? One count of a known total, or all cells of a classification."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,24 +11,39 @@ from tabulary.core.exact_numbers import exact_fraction
 from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
 from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail
-from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, LogLinearHypothesis
+from tabulary.infer.hypothesis import ASYMPTOTIC, MATCHED, LogLinearHypothesis, NullFit
 from tabulary.infer.multinomial import ManyCounts
-from tabulary.infer.reference import cell_moments, matched_tail
+from tabulary.infer.reference import cell_moments, matched_tail, scaled_tail
 from tabulary.infer.results import TestResult
-from tabulary.infer.table_noise import CorrelatedNoise, GivenNoise, IndependentNoise, law_given, whole_counts
+from tabulary.infer.table_noise import (
+    CorrelatedNoise,
+    GivenNoise,
+    IndependentNoise,
+    TableLaw,
+    law_given,
+    noise_of,
+    whole_counts,
+)
+from tabulary.release import ReleasedTable
 
 FitMethod = Literal["auto", "exact", "chi-squared"]
+CellNoise = TableLaw | IndependentNoise | Mapping[str, object] | None
 
 NAME = "goodness of fit"
+# A variance this small beside the others is rounding.
+_DUST = 1e-12
 BINOMIAL = "the count is binomial of the given total, and the noise added to it is the stated one"
 MULTINOMIAL = (
     "the counts are multinomial of the given total, and the noise added to each by itself is the stated one"
+)
+NORMAL_TOTAL = (
+    "the counts are multinomial of the given total, and with their shared noise they are taken as normal"
 )
 SUMMED = "the p-value is the probability of every released value that fits no better"
 
 
 def goodness_of_fit(
-    x: ArrayLike,
+    x: ArrayLike | ReleasedTable,
     n: int | None,
     p0: object,
     noise: GivenNoise | None = None,
@@ -39,7 +54,9 @@ def goodness_of_fit(
 
     `x` is one released count and `p0` its share: the likelihood ratio of Rinott, O'Keefe, Shlomo & Skinner (2018),
     section 6.2. Or `x` holds the counts of all cells and `p0` their shares, which add up to one; `n` may then be None
-    for a total that is not known. `noise` is the law of what was added to each count, None for exact counts.
+    for a total that is not known. `noise` is the law of what was added to each count, None for exact counts. Or `x` is
+    a released table: then its unbiased face is tested with the noise that it states. Where cells share their noise, the
+    statistic is the squared distance by the covariance of counts and noise (`infer.minimum_chi_squared`).
 
     The p-value of one count is `exact`, summed over all released values, where there is a way to list them; that of all
     cells is from the moments that the noise gives the statistic. `chi-squared` is Wilks' limit for large counts, right
@@ -60,6 +77,11 @@ def goodness_of_fit(
         )
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise InvalidTable(f"the total of the counts must be a positive whole number, not {n!r}.")
+    if isinstance(x, ReleasedTable):
+        noise = noise_of(x, noise)
+        x = x.unbiased.counts
+    if isinstance(noise, CorrelatedNoise):
+        return _shared(np.asarray(x, dtype=np.float64).reshape(-1), n, p0, noise, method)
     observed = whole_counts(x)
     if observed.ndim == 0:
         if n is None:
@@ -79,7 +101,7 @@ def goodness_of_fit(
     return _many(statistic, n * shares, known, method)
 
 
-def _one(x: int, n: int, p0: float, noise: GivenNoise | None, method: FitMethod) -> TestResult:
+def _one(x: int, n: int, p0: float, noise: CellNoise, method: FitMethod) -> TestResult:
     count = OneCount(n, _noise(noise, (1,)))
     statistic = count.statistic(x, p0)
     exact = count.tail(x, p0) if method != "chi-squared" else None
@@ -100,6 +122,41 @@ def _many(statistic: float, means: Floats, noise: IndependentNoise, method: FitM
     # A known total takes from the statistic what estimating it would.
     p_value = matched_tail(statistic, freedom, moments, np.ones((means.size, 1)), means)
     return TestResult(NAME, statistic, freedom, p_value, "noise-aware", (MULTINOMIAL, MATCHED))
+
+
+def _shared(
+    counts: Floats, n: int | None, p0: object, noise: CorrelatedNoise, method: FitMethod
+) -> TestResult:
+    """Return the test of counts whose noise is shared, for a known total or for any."""
+    if counts.size != len(noise.covariance):
+        raise InvalidNoise(
+            f"the noise describes {len(noise.covariance):,} counts, but {counts.size:,} counts are given."
+        )
+    if method != "auto":
+        raise InvalidArgument("counts that share their noise have one method. Leave the method out.")
+    shares = _shares(p0, counts.size)
+    # A cell that is exactly zero without noise is a structural zero, and has no share.
+    possible = (np.diag(noise.covariance) > 0) | (counts != 0)
+    hypothesis = LogLinearHypothesis((noise,), np.ones((counts.size, 1)), possible, np.log(shares))
+    if n is None:
+        return hypothesis.test(NAME, hypothesis.fitted(counts))
+    means = np.where(possible, n * shares / shares[possible].sum(), 0.0)
+    expected = means[possible]
+    inside = np.ix_(possible, possible)
+    spread = noise.covariance[inside] + np.diag(expected) - np.outer(expected, expected) / n
+    # The total is known: what the noise of the released total says of the cells is taken out.
+    of_total = spread.sum(axis=1)
+    varies = of_total.sum() > _DUST * np.trace(spread)
+    slopes = of_total / of_total.sum() if varies else np.zeros(expected.size)
+    left = np.eye(expected.size) - np.outer(slopes, np.ones(expected.size))
+    values, axes = np.linalg.eigh(left @ spread @ left.T)
+    values, axes = values[1:], axes[:, 1:]
+    directions = left.T @ (axes / np.sqrt(values))
+    statistic = float(np.sum((directions.T @ (counts[possible] - expected)) ** 2))
+    freedom = expected.size - 1
+    fit = NullFit(statistic, freedom, means, possible, (NORMAL_TOTAL,))
+    p_value = scaled_tail(statistic, freedom, 2 * freedom + hypothesis.excess_variance(fit, directions))
+    return TestResult(NAME, statistic, freedom, p_value, "noise-aware", (NORMAL_TOTAL, MATCHED))
 
 
 def _unknown_total(
@@ -136,12 +193,10 @@ def _shares(values: object, cells: int) -> Floats:
     return np.array([float(share / sum(exact)) for share in exact])
 
 
-def _noise(noise: GivenNoise | None, shape: tuple[int, ...]) -> IndependentNoise:
+def _noise(noise: CellNoise, shape: tuple[int, ...]) -> IndependentNoise:
     """Return the noise of released counts, one draw in each unless it says otherwise."""
     if noise is None:
         return IndependentNoise.none(shape)
-    if isinstance(noise, CorrelatedNoise):
-        raise InvalidNoise("a test of goodness of fit needs noise that was drawn for every count separately.")
     if not isinstance(noise, IndependentNoise):
         return IndependentNoise(law_given(noise), np.ones(shape, dtype=np.int64))
     if noise.terms.size != int(np.prod(shape)):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tabulary.core.table import Table
 from tabulary.infer.chi_squared import upper_tail
+from tabulary.infer.hypothesis import LogLinearHypothesis
 from tabulary.infer.models import LogLinearModel
 from tabulary.infer.results import TestResult
 
@@ -37,6 +38,8 @@ class FittedModel:
     """How many parameters were estimated: the rank of the design on the cells that are not on the boundary."""
     boundary: Mask
     assumed: tuple[str, ...]
+    behind: tuple[LogLinearHypothesis, Table] | None = None
+    """Of a noise-aware fit: the model as a hypothesis about released values, and these values."""
 
     def __post_init__(self) -> None:
         self.boundary.flags.writeable = False
@@ -59,23 +62,25 @@ class FittedModel:
     def against(self, larger: "FittedModel") -> TestResult:
         """Return the test of this model within a larger one that was fitted to the same table in the same way.
 
-        Twice the difference of log-likelihood. Of counts taken as exact it is χ² with the degrees of freedom that the
-        larger model loses, those of the cells that zeros leave to each: never negative. Behind noise it is so
-        only where many cells share each parameter, and too large where noise exceeds the spread of the counts;
-        against the saturated model it is the test of this model by itself.
+        Of counts taken as exact: twice the difference of log-likelihood, which is χ² with the degrees of freedom that
+        the larger model loses, those of the cells that zeros leave to each. Behind noise: the score test, whose
+        mean and variance are known where χ² does not hold (`infer.score`); for a perturbation that depends on the count
+        χ² again. Against the saturated model it is the test of this model by itself.
         """
         name = f"{self.model} within {larger.model}"
         if larger.nominal_degrees_of_freedom == 0:
             return TestResult(name, self.g2, self.degrees_of_freedom, self.p_value, self.method, self.assumed)
-        if self.method == "naive":
+        if self.behind is not None:
+            hypothesis, released = self.behind
+            larger_design = larger.model.design(np.arange(released.counts.size))
+            found = hypothesis.test_within(name, released.counts, larger_design)
+            if found is not None:
+                return found
+            freedom = self.nominal_degrees_of_freedom - larger.nominal_degrees_of_freedom
+            statistic = 2 * (larger.log_likelihood - self.log_likelihood)
+        else:
             freedom = self.degrees_of_freedom - larger.degrees_of_freedom
             statistic = self.g2 - larger.g2
-        else:
-            freedom = self.nominal_degrees_of_freedom - larger.nominal_degrees_of_freedom
-            statistic = self.g2 - larger.g2
-            if self.boundary.any() or larger.boundary.any():
-                # Each statistic leaves out its own empty cells.
-                statistic = 2 * (larger.log_likelihood - self.log_likelihood)
         statistic = max(statistic, 0.0) if freedom else 0.0
         p_value = upper_tail(statistic, freedom)
         return TestResult(name, statistic, freedom, p_value, self.method, self.assumed)

@@ -9,7 +9,7 @@ from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.hypothesis import LogLinearHypothesis
 from tabulary.infer.independence import AssociationMethod, check_method, naive_test, two_way_design
 from tabulary.infer.results import TestResult
-from tabulary.infer.table_noise import GivenNoise, noise_of
+from tabulary.infer.table_noise import GivenNoise, noise_of, published_table, unbiased_table
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 
@@ -44,7 +44,8 @@ def homogeneity(
     (2, 0.52)
     """  # noqa: E501  (the call of the example)
     check_method(method)
-    plain = [table.table if isinstance(table, ReleasedTable) else table for table in (one, two)]
+    face = published_table if method == "naive" else unbiased_table
+    plain = [face(table) for table in (one, two)]
     if plain[0].domain != plain[1].domain:
         raise InvalidTable(
             "homogeneity compares two tables on the same attributes with the same levels and structural zeros, in "

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from tabulary.core.arrays import Floats
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.likelihood import NoisyCells, fit_log_linear
-from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear
+from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear, residual_directions
 from tabulary.infer.reference import cell_moments, matched_tail, scaled_tail
 from tabulary.infer.results import TestResult
 from tabulary.infer.table_noise import CorrelatedNoise, IndependentNoise, TableNoise
@@ -21,6 +21,7 @@ Mask = NDArray[np.bool_]
 POISSON = "the counts are Poisson, and the noise added to each cell by itself is the stated one"
 NORMAL = "cells share their noise, and the released table is taken as normal with the covariance of counts and noise"
 ASYMPTOTIC = "the statistic is taken as χ², which is right for large counts"
+SCORE = "two models are compared by the mean and the covariance of counts and noise"
 MATCHED = (
     "the statistic is taken as a multiple of χ² with the mean and variance that counts and noise give it"
 )
@@ -81,6 +82,30 @@ class LogLinearHypothesis:
             reference = MATCHED
         return TestResult(name, fit.statistic, freedom, p_value, "noise-aware", (*fit.assumed, reference))
 
+    def test_within(self, name: str, counts: ArrayLike, larger: Floats) -> TestResult | None:
+        """Return the score test of the hypothesis within a larger model, given by its design; see `infer.score`.
+
+        None for a perturbation whose mean and variance depend on the count.
+        """
+        if not all(isinstance(noise, CorrelatedNoise) or _is_symmetric(noise) for noise in self.noises):
+            return None
+        fit = self._nearest(np.asarray(counts).reshape(-1))
+        directions = self._directions(fit, larger)
+        freedom = directions.shape[1]
+        if not freedom:
+            return TestResult(name, 0.0, 0, 1.0, "noise-aware", fit.assumed)
+        residuals = (np.asarray(counts).reshape(-1) - fit.means)[self.possible]
+        statistic = float(np.sum((directions.T @ residuals) ** 2))
+        variance = 2 * freedom + self.excess_variance(fit, directions)
+        p_value = scaled_tail(statistic, freedom, variance)
+        return TestResult(name, statistic, freedom, p_value, "noise-aware", (SCORE, MATCHED))
+
+    def _directions(self, fit: NullFit, larger: Floats | None = None) -> Floats:
+        wider = None if larger is None else larger[self.possible]
+        return residual_directions(
+            fit.means[self.possible], self._covariance, self.design[self.possible], wider
+        )
+
     def _moments(self, fit: NullFit) -> Floats | None:
         """Return the moments that each cell adds to the statistic, or None if they are not known for every cell."""
         found, begin = [], 0
@@ -118,7 +143,12 @@ class LogLinearHypothesis:
         return self._null_fit(fit.statistic, observed.size - fit.rank, fit.means, held, (NORMAL,))
 
     def _null_fit(
-        self, statistic: float, freedom: int, fitted: Floats, kept: Mask, assumed: tuple[str, ...]
+        self,
+        statistic: float,
+        freedom: int,
+        fitted: Floats,
+        kept: Mask,
+        assumed: tuple[str, ...],
     ) -> NullFit:
         means, held = np.zeros(self.possible.size), np.zeros(self.possible.size, dtype=np.bool_)
         means[self.possible], held[self.possible] = fitted, kept
@@ -134,8 +164,12 @@ class LogLinearHypothesis:
             begin = end
         return NoisyCells.joined(parts).at(self.possible)
 
-    def excess_variance(self, fit: NullFit) -> float:
-        """Return by how much heavy tails raise the variance of the statistic of shared noise."""
+    def excess_variance(self, fit: NullFit, directions: Floats | None = None) -> float:
+        """Return by how much heavy tails raise the variance of a sum of squares along `residual_directions`.
+
+        Without directions that sum is the statistic of the fit.
+        """
+        directions = self._directions(fit) if directions is None else directions
         shape, sizes = self.possible, [int(np.prod(noise.shape)) for noise in self.noises]
         ends = np.cumsum(sizes)
 
@@ -154,8 +188,7 @@ class LogLinearHypothesis:
         )
         return excess_variance(
             fit.means[shape],
-            self._covariance,
-            self.design[shape],
+            directions,
             lambda weights: np.concatenate([np.zeros(0), *(w.reshape(-1) for _, w, _ in draws_of(weights))]),
             cumulants,
         )
@@ -183,6 +216,13 @@ class LogLinearHypothesis:
             whole[begin:end, begin:end] = block
             begin = end
         return whole[np.ix_(self.possible, self.possible)]
+
+
+def _is_symmetric(noise: TableNoise) -> bool:
+    """Return whether the noise of each cell has mean zero and the same law whatever the count."""
+    return (
+        isinstance(noise, IndependentNoise) and isinstance(noise.law, IntegerNoise) and noise.minimum is None
+    )
 
 
 def _draws(noise: TableNoise, weights: Floats) -> list[tuple[IntegerNoise, Floats, int]]:

@@ -19,7 +19,7 @@ from tabulary.infer.bootstrap import bootstrap_test
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.hypothesis import ASYMPTOTIC, LogLinearHypothesis
 from tabulary.infer.results import TestResult
-from tabulary.infer.table_noise import GivenNoise, noise_of
+from tabulary.infer.table_noise import GivenNoise, noise_of, published_table, unbiased_table
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 
@@ -28,7 +28,7 @@ Statistic = Literal["g2", "x2"]
 Mask = NDArray[np.bool_]
 
 NAME = "independence"
-EXACT = "the released counts are taken as exact: noise in them counts against the hypothesis"
+EXACT = "the released counts are taken as exact: noise in them can look like a finding, and shrinkage can hide one"
 NEGATIVE = "negative released counts are taken as 0"
 
 # A level with less than this share of the total has nobody.
@@ -56,7 +56,8 @@ def independence(
     * `bootstrap`: the statistic of `noise-aware`, its p-value from `repetitions` tables drawn from the fitted null
       through the actual noise: for small counts. `progress` is called after each.
 
-    `noise` is what `noise_of` takes, needed where the table does not state it. A level that is impossible, or that the
+    Of a released table every method but `naive` uses the unbiased face, whatever was published. `noise` is what
+    `noise_of` takes, needed where the table does not state it. A level that is impossible, or that the
     hypothesis estimates as empty, is left out and takes its degrees of freedom along. What has one row or one column
     left has 0 degrees of freedom and p = 1. Post-processing: reads no data. 50 × 50 cells take seconds.
 
@@ -74,7 +75,7 @@ def independence(
         raise InvalidArgument(
             "the statistic must be 'g2', or 'x2' with method='naive': a noise-aware test has one statistic."
         )
-    plain = table.table if isinstance(table, ReleasedTable) else table
+    plain = published_table(table) if method == "naive" else unbiased_table(table)
     if len(plain.shape) != 2:
         raise InvalidTable(
             f"independence is between two attributes, and this table has {len(plain.shape)}. Take a table on two, "

@@ -1,81 +1,36 @@
 """Intervals for the cells, margins, sums, differences and ratios of a released table, with the noise that it states.
 
+They are of the unbiased face of the table, whatever was published: sums of published faces have errors of unknown law.
 Two things may be asked. What was in these records: the only error is the noise, and its law is known, so an interval
 holds the truth exactly as often as stated (a little more often where whole numbers leave no choice). Or what the
 population is like of which the records are a sample: then the number of records in a cell is itself Poisson, the rate
 of a group binomial, and an interval is wider by that.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tabulary.core.arrays import Floats
 from tabulary.core.domain import Domain
-from tabulary.core.long_form import LongForm, long_columns, value_name
+from tabulary.core.long_form import TableForm, long_columns, value_name
 from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument, InvalidTable
-from tabulary.infer.poisson import poisson_interval
-from tabulary.infer.ratios import PairLaw, ratio_interval
-from tabulary.infer.sums import MOST_WEIGHTS, SumLaw, shared_noise
-from tabulary.infer.table_noise import GivenNoise
-from tabulary.noise.checks import check_confidence
-from tabulary.planning.accuracy import heavy_quantile
-from tabulary.planning.covariance import CellCovariance
+from tabulary.infer.table_noise import GivenNoise, unbiased_table
+from tabulary.infer.weighted_sums import Interval, Sums, Target, check_interval
 from tabulary.release import ReleasedTable
 from tabulary.release.table import CONFIDENCE
 
-if TYPE_CHECKING:
-    pass
-
-Target = Literal["records", "population"]
 Level = str | int
 Selection = Mapping[str, Level | Sequence[Level]] | NDArray[Any] | Sequence[Any]
 """Cells by the levels of some attributes, one level or several of each; or one weight for each cell."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and the values that the release does not contradict; none of them is ever NaN.
-
-    An end may be infinite. `target` is "records", what was in these records, or "population", what they are a sample
-    of.
-
-    >>> interval = Interval(12.0, 3.0, 21.0, 0.95, "records")
-    >>> print(interval)
-    12 (3 to 21 with 95 % confidence, in these records)
-    >>> 20 in interval
-    True
-    """
-
-    estimate: float
-    lower: float
-    upper: float
-    confidence: float
-    target: Target
-
-    def __post_init__(self) -> None:
-        if any(math.isnan(v) for v in (self.estimate, self.lower, self.upper)):
-            raise InvalidTable("no interval exists for these counts: one of its ends is not a number.")
-
-    def __contains__(self, value: float) -> bool:
-        return self.lower <= value <= self.upper
-
-    def __str__(self) -> str:
-        whose = "in these records" if self.target == "records" else "in the population they are drawn from"
-        return (
-            f"{_shown(self.estimate)} ({_shown(self.lower)} to {_shown(self.upper)} with "
-            f"{100 * self.confidence:g} % confidence, {whose})"
-        )
-
-
 @dataclass(frozen=True, eq=False)
-class Intervals(LongForm):
+class Intervals(TableForm):
     """A table of intervals, one per cell. The confidence holds for each interval, not for all of them together."""
 
     domain: Domain
@@ -151,7 +106,7 @@ def interval(
         raise InvalidArgument(
             "an interval of a difference (minus) and of a ratio (per) cannot be asked for at once. Leave one out."
         )
-    plain = table.table if isinstance(table, ReleasedTable) else table
+    plain = unbiased_table(table)
     weights = selected_weights(plain, of)
     if minus is not None:
         weights = weights - selected_weights(plain, minus)
@@ -159,7 +114,7 @@ def interval(
         alone = _of_one_cell(table, weights, confidence)
         if alone is not None:
             return alone
-    sums = _Sums(plain, shared_noise(table, noise), confidence, target)
+    sums = Sums.of(table, noise, confidence, target)
     return sums.ratio(weights, selected_weights(plain, per)) if per is not None else sums.total(weights)
 
 
@@ -188,7 +143,7 @@ def intervals(
     0.714 (0.613 to 0.837 with 95 % confidence, in these records)
     """
     check_interval(confidence, target)
-    plain = table.table if isinstance(table, ReleasedTable) else table
+    plain = unbiased_table(table)
     wanted = plain.domain.margin(plain.domain.attributes if margin is None else margin)
     within = None if per is None else plain.domain.margin(per)
     if within is not None and not set(within) <= set(wanted):
@@ -198,9 +153,9 @@ def intervals(
     domain = plain.domain.project(wanted)
     as_released = target == "records" and within is None and wanted == plain.domain.attributes
     if as_released and isinstance(table, ReleasedTable) and noise is None:
-        lower, upper = (np.maximum(end, 0).astype(np.float64) for end in table.interval(confidence))
+        lower, upper = (end.astype(np.float64) for end in table.unbiased.interval(confidence))
         return Intervals(domain, plain.counts.astype(np.float64), lower, upper, confidence, target)
-    sums = _Sums(plain, shared_noise(table, noise), confidence, target, most_weights=1)
+    sums = Sums.of(table, noise, confidence, target, most_weights=1)
     found = np.zeros((3, domain.size))
     for number, cell in enumerate(np.ndindex(domain.shape)):
         levels = dict(zip(wanted, cell, strict=True))
@@ -212,96 +167,6 @@ def intervals(
         found[:, number] = one.estimate, one.lower, one.upper
     estimates, lower, upper = (ends.reshape(domain.shape) for ends in found)
     return Intervals(domain, estimates, lower, upper, confidence, target)
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """The weighted sums of the cells of one released table."""
-
-    table: Table
-    covariance: CellCovariance
-    confidence: float
-    target: Target
-    most_weights: int = MOST_WEIGHTS
-
-    @property
-    def counts(self) -> NDArray[Any]:
-        """The released counts."""
-        return self.table.counts
-
-    @cached_property
-    def possible(self) -> NDArray[np.bool_]:
-        """The cells that may hold anyone."""
-        return ~self.table.domain.impossible(self.table.domain.attributes)
-
-    def total(self, weights: Floats) -> Interval:
-        """Return the interval of a sum or a difference."""
-        weights = weights * self.possible
-        if not np.any(weights):
-            return Interval(0.0, 0.0, 0.0, self.confidence, self.target)
-        value = float(np.sum(weights * self.counts))
-        law = SumLaw.of(self.covariance, weights)
-        size = float(weights.max(initial=0.0))
-        if self.target == "records":
-            half = law.half_width(self.confidence, most_weights=self.most_weights)
-            ends = value - half, value + half
-        elif size > 0 and np.all((weights == 0) | (weights == size)):
-            unit = SumLaw.of(self.covariance, weights / size)
-            lower, upper = poisson_interval(value / size, unit, self.confidence)
-            ends = lower * size, upper * size
-        else:
-            variance = law.variance + self._sampled(weights)
-            kurtosis = law.fourth_cumulant / variance**2 if variance > 0 else 0.0
-            half = float(heavy_quantile(self.confidence, kurtosis)) * math.sqrt(variance)
-            ends = value - half, value + half
-        if np.all(weights >= 0):
-            ends = max(ends[0], 0.0), max(ends[1], 0.0)
-        return Interval(value, *ends, self.confidence, self.target)
-
-    def ratio(self, top: Floats, bottom: Floats) -> Interval:
-        """Return the interval of a ratio of two sums."""
-        top, bottom = top * self.possible, bottom * self.possible
-        if not np.any(bottom):
-            raise InvalidTable("a ratio needs a denominator, but `per` selects no possible cell.")
-        above, below = (float(np.sum(weights * self.counts)) for weights in (top, bottom))
-        plain = all(np.all((weights == 0) | (weights == 1)) for weights in (top, bottom))
-        part = plain and bool(np.all(top <= bottom))
-        apart = plain and not np.any(top * bottom)
-
-        def sampling(ratio: float) -> float:
-            if self.target == "records":
-                return 0.0
-            if part:
-                return ratio * (1 - ratio) * max(below, 0.0)
-            if apart:
-                # Given both together, the upper one is binomial with odds of the ratio.
-                return ratio * max(above + below, 0.0)
-            return self._sampled(top - ratio * bottom)
-
-        lowest = 0.0 if np.all(top >= 0) and np.all(bottom >= 0) else -math.inf
-        bounds = (0.0, 1.0) if part else (lowest, math.inf)
-        law = PairLaw.of(
-            SumLaw.of(self.covariance, top),
-            SumLaw.of(self.covariance, bottom),
-            float(np.sum(top * self.covariance.covariances(bottom))),
-            sampling,
-        )
-        found = ratio_interval(above, below, law, self.confidence, bounds=bounds)
-        return Interval(*found, self.confidence, self.target)
-
-    def _sampled(self, weights: Floats) -> float:
-        """Return the variance that sampling adds to a sum: a Poisson count varies by as much as it is."""
-        return float(np.sum(weights**2 * np.maximum(self.counts, 0)))
-
-
-def check_interval(confidence: float, target: object) -> None:
-    """Raise unless an interval exists for this confidence and this target."""
-    check_confidence(confidence)
-    if target not in get_args(Target):
-        raise InvalidArgument(
-            f"the target of an interval is 'records' (the value in these records) or 'population' (the value in the "
-            f"population that they are a sample of), not {target!r}."
-        )
 
 
 def selected_weights(table: Table, selection: Selection) -> Floats:
@@ -343,14 +208,8 @@ def _is_one_cell(weights: Floats) -> bool:
 
 def _of_one_cell(table: Table | ReleasedTable, weights: Floats, confidence: float) -> Interval | None:
     """Return the interval of a cell whose errors the release states one by one, and no sum of them."""
-    if not isinstance(table, ReleasedTable) or table.covariance is not None:
+    if not isinstance(table, ReleasedTable) or table.unbiased.covariance is not None:
         return None
     here = tuple(axis[0] for axis in np.nonzero(weights))
-    lower, upper = (max(float(end[here]), 0.0) for end in table.interval(confidence))
+    lower, upper = (float(end[here]) for end in table.interval(confidence))
     return Interval(float(table.counts[here]), lower, upper, confidence, "records")
-
-
-def _shown(value: float) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{value:,.0f}" if value.is_integer() or abs(value) >= 1000 else f"{value:.3g}"

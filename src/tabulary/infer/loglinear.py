@@ -19,7 +19,7 @@ from tabulary.infer.hypothesis import ASYMPTOTIC
 from tabulary.infer.independence import EXACT, NEGATIVE
 from tabulary.infer.models import LogLinearModel
 from tabulary.infer.noisy_loglinear import bootstrapped, noise_aware
-from tabulary.infer.table_noise import GivenNoise, noise_of
+from tabulary.infer.table_noise import GivenNoise, noise_of, published_table, unbiased_table
 from tabulary.noise import Entropy
 from tabulary.release import ReleasedTable
 
@@ -41,11 +41,11 @@ def loglinear(
 ) -> FittedModel:
     """Return the hierarchical log-linear model with the given margins, fitted by maximum likelihood.
 
-    "naive" takes the counts as exact and negative ones as zero. The fit has the margins of the counts: in closed form
-    for decomposable models, else by iterative proportional fitting. Where zeros put it on the boundary, that is found
-    first by a linear program, and the degrees of freedom are those of the cells that are left (Fienberg & Rinaldo
-    2012). "noise-aware" maximises the likelihood of Poisson counts behind the noise that the release states, or that
-    is given as `noise`. "auto" is noise-aware where a noise is known, else naive.
+    "naive" takes the published counts as exact and negative ones as zero. The fit has the margins of the counts: in
+    closed form for decomposable models, else by iterative proportional fitting. Where zeros put it on the boundary,
+    that is found first by a linear program, and the degrees of freedom are those of the cells that are left (Fienberg
+    & Rinaldo 2012). "noise-aware" maximises the likelihood of Poisson counts behind the noise of the unbiased face of
+    a release, or that is given as `noise`. "auto" is noise-aware where a noise is known, else naive.
     "bootstrap" is noise-aware with a p-value from `repetitions` tables drawn from the fit: for small counts.
     Post-processing: reads the released table only.
 
@@ -54,7 +54,7 @@ def loglinear(
     >>> print(fit)
     [BF][ADE][ABCE], naive: G² 44.59, X² 43.94 on 42 degrees of freedom, p = 0.363
     AIC 378.24, BIC 499.64, 22 parameters
-    the released counts are taken as exact: noise in them counts against the hypothesis
+    the released counts are taken as exact: noise in them can look like a finding, and shrinkage can hide one
     the statistic is taken as χ², which is right for large counts
     """
     checked = LogLinearModel.parse(model, table.domain)
@@ -63,10 +63,9 @@ def loglinear(
             f"the methods of a fit are {', '.join(map(repr, get_args(LogLinearMethod)))}, not {method!r}. "
             "Nothing was fitted."
         )
-    counts = table if isinstance(table, Table) else table.table
     if method == "naive" or (method == "auto" and noise is None and isinstance(table, Table)):
-        return naive(counts, checked)
-    stated = noise_of(table, noise)
+        return naive(published_table(table), checked)
+    counts, stated = unbiased_table(table), noise_of(table, noise)
     if method == "bootstrap":
         return bootstrapped(
             counts, stated, checked, repetitions=repetitions, entropy=entropy, progress=progress

@@ -22,6 +22,7 @@ import numpy as np
 from tabulary.core.arrays import Floats
 from tabulary.core.interruption import checkpoint
 from tabulary.errors import NotCertified
+from tabulary.infer.score import added_directions
 
 _MOST_WEIGHTS, _MOST_STEPS = 100, 300
 _PATIENCE = 10
@@ -114,32 +115,35 @@ def _nearest(
     raise NotCertified(_RESTLESS)
 
 
+def residual_directions(
+    means: Floats, covariance: Floats, design: Floats, larger: Floats | None = None
+) -> Floats:
+    """Return W for which W'(x - μ) is uncorrelated with variance one at the fit of `design`.
+
+    There is one column for each parameter that the design `larger` adds; None is the saturated model. The sum of
+    squares of W'(x - μ) is the score statistic of the fitted model within the larger one, and within the saturated one
+    it is the distance that is left.
+    """
+    whole = covariance + np.diag(np.maximum(means, _FEWEST))
+    root: Floats = np.linalg.cholesky(whole)
+    slopes: Floats = np.asarray(np.linalg.solve(root, means[:, np.newaxis] * design), dtype=np.float64)
+    wider = None
+    if larger is not None:
+        wider = np.asarray(np.linalg.solve(root, means[:, np.newaxis] * larger), dtype=np.float64)
+    return np.asarray(np.linalg.solve(root.T, added_directions(slopes, wider)), dtype=np.float64)
+
+
 def excess_variance(
-    means: Floats,
-    covariance: Floats,
-    design: Floats,
-    shares_of: Callable[[Floats], Floats],
-    cumulants: Floats,
+    means: Floats, directions: Floats, shares_of: Callable[[Floats], Floats], cumulants: Floats
 ) -> float:
-    """Return by how much the variance of the statistic exceeds twice its degrees of freedom.
+    """Return by how much the variance of a sum of squares exceeds twice the number of its `residual_directions`.
 
     `shares_of(w)` gives, for weights on the cells, how much of each independent draw of the noise the weighted sum
     holds, and `cumulants` their fourth cumulants. That of a Poisson count is its mean.
     """
-    weights = np.linalg.inv(covariance + np.diag(np.maximum(means, _FEWEST)))
-    slopes = means[:, np.newaxis] * design
-    weighted = weights @ slopes
-    values, axes = np.linalg.eigh(slopes.T @ weighted)
-    kept = values > _FLAT * values.max()
-    # Q = V⁻¹ - U U', and V⁻¹ = C C'.
-    taken = weighted @ (axes[:, kept] / np.sqrt(values[kept]))
-    root = np.linalg.cholesky(weights)
-    of_counts = np.diag(weights) - (taken**2).sum(axis=1)
+    of_counts = (directions**2).sum(axis=1)
     of_draws = np.zeros(cumulants.size)
-    for column in root.T:
+    for column in directions.T:
         checkpoint()
         of_draws += shares_of(column) ** 2
-    for column in taken.T:
-        checkpoint()
-        of_draws -= shares_of(column) ** 2
     return float(means @ of_counts**2 + cumulants @ of_draws**2)

@@ -127,16 +127,24 @@ class LogLinearModel:
         """The attributes in any of the generators."""
         return frozenset(a for generator in self.generators for a in generator)
 
-    def without(self, generator: Margin) -> "LogLinearModel":
-        """Return the model without the interaction of all of a generator, its lower ones kept.
+    def without(self, interaction: Margin) -> "LogLinearModel":
+        """Return the largest model within this one that lacks an interaction, and so all interactions that include it.
 
-        >>> domain = Domain({"A": "xy", "B": "xy", "C": "xy"})
-        >>> print(LogLinearModel.parse("[ABC]", domain).without(("A", "B", "C")))
-        [AB][AC][BC]
+        >>> model = LogLinearModel.parse("[ABC]", Domain({"A": "xy", "B": "xy", "C": "xy"}))
+        >>> print(model.without(("A", "B", "C")), model.without(("A", "B")))
+        [AB][AC][BC] [AC][BC]
         """
-        kept = [g for g in self.generators if g != generator]
-        lower = combinations(generator, len(generator) - 1) if generator else ()
-        return LogLinearModel(self.domain, tuple(maximal_margins([*kept, *lower])))
+        kept: list[Margin] = []
+        for generator in self.generators:
+            if set(interaction) <= set(generator):
+                kept += [tuple(a for a in generator if a != left_out) for left_out in interaction]
+            else:
+                kept.append(generator)
+        return LogLinearModel(self.domain, tuple(maximal_margins(kept)))
+
+    def added(self, interaction: Margin) -> "LogLinearModel":
+        """Return the model with one more interaction, and all that it includes."""
+        return LogLinearModel(self.domain, (*self.generators, interaction))
 
     def design(self, cells: NDArray[np.intp]) -> Floats:
         """Return which cell of each generator's table some cells, given by their flat index, add to: 0 and 1.

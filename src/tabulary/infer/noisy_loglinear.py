@@ -96,6 +96,7 @@ def _result(
         parameters=int(held.sum()) - fit.degrees_of_freedom,
         boundary=possible & ~held,
         assumed=assumed,
+        behind=(hypothesis, table),
     )
 
 

@@ -1,6 +1,7 @@
 """What a test says: a number, how surprising it is, and what was assumed."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -49,3 +50,20 @@ class TestResult:
             f"{self.hypothesis}, {self.method}: statistic {self.statistic:.2f} on {self.degrees_of_freedom} "
             f"degrees of freedom, p = {self.p_value:.3g}"
         )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for their number: those up to α err together with probability α at most.
+
+    Holm's step-down rule, which needs no independence: the k-th smallest of n is multiplied by n - k + 1, and none is
+    smaller than one before it.
+
+    >>> holm([0.04, 0.01, 0.5])
+    [0.08, 0.03, 0.5]
+    """
+    adjusted = [1.0] * len(p_values)
+    reached = 0.0
+    for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        reached = max(reached, min(1.0, (len(p_values) - done) * p_values[place]))
+        adjusted[place] = reached
+    return adjusted

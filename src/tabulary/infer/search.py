@@ -1,7 +1,19 @@
-"""Backward elimination: interactions dropped one by one, by tests that know the noise or by naive ones."""
+r"""Which interactions are in a table: one model that fits, and those that are certainly there.
+
+Two questions, two answers. *Which simple model describes the table?* Backward elimination drops interactions one by one
+while a test finds nothing lost. Many tests are made and the data choose among them, so the model that is left may have
+interactions that are not there, more often than each test errs. It describes the table, and proves nothing.
+
+*Which interactions are certainly there?* For each interaction S of the first model, the hypothesis that S and all
+interactions that include S are absent is tested once, whatever the others do: the largest model without S within the
+same model with S. These are valid tests whatever hierarchical model is true, and no data chose them. Holm's step-down
+rule then keeps the probability that any absent interaction is called certain at `alpha` or below (Holm 1979). An
+interaction that is there makes all that it includes present, so the certain ones form a model.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.progress import Progress
@@ -12,8 +24,8 @@ from tabulary.infer.fitted_model import FittedModel
 from tabulary.infer.loglinear import naive
 from tabulary.infer.models import LogLinearModel
 from tabulary.infer.noisy_loglinear import noise_aware
-from tabulary.infer.results import TestResult
-from tabulary.infer.table_noise import GivenNoise, noise_of
+from tabulary.infer.results import TestResult, holm
+from tabulary.infer.table_noise import GivenNoise, noise_of, published_table, unbiased_table
 from tabulary.release import ReleasedTable
 
 Fitter = Callable[[LogLinearModel], FittedModel]
@@ -53,20 +65,42 @@ class Elimination:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelSearch:
-    """Two backward eliminations from one model: by the test that knows the noise, and by the one that does not.
+class TestedInteraction:
+    """One interaction, the test that it is absent, and the p-value adjusted for all interactions tested (Holm)."""
 
-    On a table without noise there is the naive one only.
+    # pytest must not collect this class.
+    __test__: ClassVar[bool] = False
+
+    interaction: Margin
+    test: TestResult | None
+    """None where no fit could be found."""
+    adjusted_p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSearch:
+    """Two backward eliminations from one model, and every interaction of that model with its own test.
+
+    The eliminations use the test that knows the noise, and the one that does not; on a table without noise there is the
+    naive one only. The tests of `interactions` know the noise where there is any.
     """
 
     alpha: float
     naive: Elimination
     aware: Elimination | None
+    interactions: tuple[TestedInteraction, ...]
 
     @property
     def model(self) -> LogLinearModel:
-        """The model chosen: behind the noise, where one is known."""
+        """The simplest model that fits: behind the noise, where one is known."""
         return (self.aware or self.naive).model
+
+    @property
+    def certain(self) -> LogLinearModel:
+        """The model of the interactions that are certainly there: all of them are, with probability 1 - alpha."""
+        found = [each.interaction for each in self.interactions if each.adjusted_p_value <= self.alpha]
+        domain = self.naive.start.domain
+        return LogLinearModel(domain, (*((a,) for a in domain.attributes), *found))
 
     @property
     def differ(self) -> bool:
@@ -84,7 +118,8 @@ class ModelSearch:
             tests = ([step.aware] if self.aware else []) + [step.naive]
             said = "".join(f"{self._verdict(test):>34}" for test in tests)
             lines.append(f"{show_margin(step.generator):<16}{said}")
-        lines.append(f"chosen: {self.model}")
+        lines.append(f"the simplest model that fits: {self.model}")
+        lines.append(f"certainly there, at α = {self.alpha:g} for all together: {self.certain}")
         if self.differ:
             lines.append(
                 f"as if the counts were exact: {self.naive.model}. Noise was taken for interaction, or hid one."
@@ -106,34 +141,52 @@ def search(
     noise: GivenNoise | None = None,
     progress: Progress | None = None,
 ) -> ModelSearch:
-    """Return the models that backward elimination ends with, behind the noise and as if there were none.
+    """Return a simple model that fits, behind the noise and as if there were none, and what is certainly there.
 
-    At each step every interaction that is in no larger one is tested against the model without it (the likelihood
-    ratio of nested models), and the one with the largest p-value goes, while that is above `alpha`. Main effects
-    stay. `start` is the saturated model for up to four attributes, all three-way interactions for more. Where
-    noise exceeds most counts, the noise-aware test of nested models keeps too much rather than too little.
-    Post-processing: reads the released table only. Of many tests some err: a model found so describes, it
-    proves nothing.
+    `model` is from backward elimination: at each step every interaction that is in no larger one is tested against the
+    model without it, and the one with the largest p-value goes, while that is above `alpha`. Main effects stay.
+    `start` is the saturated model for up to four attributes, all three-way interactions for more. This describes the
+    table; `alpha` is the level of each test, not of the search.
+
+    `certain` has a level: the probability that it has any interaction that is not there is at most `alpha`, if the
+    truth is within `start` and each test keeps its level (`FittedModel.against`). It may miss some that are there.
+    Post-processing: reads the released table only.
 
     >>> from tabulary import datasets
     >>> print(search(datasets.load("hair-eye-gene")))
     backward elimination at α = 0.05 from [eye hair]
     without                    as if exact
     [eye hair]         131.40 on 4, p = 1.95e-27: keep
-    chosen: [eye hair]
+    the simplest model that fits: [eye hair]
+    certainly there, at α = 0.05 for all together: [eye hair]
     """
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
         raise InvalidArgument(
             f"the level of a test lies strictly between 0 and 1, not {alpha!r}. Nothing was searched."
         )
     first = _start(table.domain) if start is None else LogLinearModel.parse(start, table.domain)
-    counts = table if isinstance(table, Table) else table.table
-    fits = {"naive": _remembered(lambda model: naive(counts, model))}
+    published, counts = published_table(table), unbiased_table(table)
+    fits = {"naive": _remembered(lambda model: naive(published, model))}
     if noise is not None or isinstance(table, ReleasedTable):
         stated = noise_of(table, noise)
         fits["noise-aware"] = _remembered(lambda model: noise_aware(counts, stated, model))
     found = {method: _eliminated(method, first, fits, alpha, progress) for method in fits}
-    return ModelSearch(alpha, found["naive"], found.get("noise-aware"))
+    interactions = _interactions(first, fits.get("noise-aware", fits["naive"]))
+    return ModelSearch(alpha, found["naive"], found.get("noise-aware"), interactions)
+
+
+def _interactions(start: LogLinearModel, fit: Fitter) -> tuple[TestedInteraction, ...]:
+    """Return every interaction of a model with the test of its absence, and Holm's p-values."""
+    tests: dict[Margin, TestResult | None] = {}
+    for interaction in start.terms:
+        if len(interaction) > 1:
+            absent = start.without(interaction)
+            tests[interaction] = _tested(fit, absent.added(interaction), absent)
+    adjusted = holm([1.0 if test is None else test.p_value for test in tests.values()])
+    return tuple(
+        TestedInteraction(interaction, test, p_value)
+        for (interaction, test), p_value in zip(tests.items(), adjusted, strict=True)
+    )
 
 
 def _eliminated(

@@ -43,8 +43,35 @@ class GivenCovariance:
         yield from ()
 
 
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """The noise of two tables that have no draw in common, their cells in one row."""
+
+    one: CellCovariance
+    other: CellCovariance
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells of both."""
+        return (self.one.cells + self.other.cells,)
+
+    def covariances(self, weights: Floats) -> Floats:
+        """Return Σw, each table's by itself."""
+        parts = zip((self.one, self.other), self._split(weights), strict=True)
+        return np.concatenate([noise.covariances(own).reshape(-1) for noise, own in parts])
+
+    def draws(self, weights: Floats) -> Iterator[Draws]:
+        """Yield the draws of the first table, then those of the second."""
+        for noise, own in zip((self.one, self.other), self._split(weights), strict=True):
+            yield from noise.draws_of(own)
+
+    def _split(self, weights: Floats) -> tuple[Floats, Floats]:
+        first, second = np.split(weights, [self.one.cells])
+        return first.reshape(self.one.shape), second.reshape(self.other.shape)
+
+
 def shared_noise(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> CellCovariance:
-    """Return the covariance of the errors of the cells of a released table, or raise InvalidNoise.
+    """Return the covariance of the errors of the unbiased face of a released table, or raise InvalidNoise.
 
     >>> from tabulary import Domain
     >>> from tabulary.noise import DiscreteLaplace
@@ -52,8 +79,8 @@ def shared_noise(table: Table | ReleasedTable, noise: GivenNoise | None = None) 
     >>> round(shared_noise(table, DiscreteLaplace(3)).variance_of([1, 1]), 2)
     35.67
     """
-    if isinstance(table, ReleasedTable) and table.covariance is not None and noise is None:
-        return table.covariance
+    if isinstance(table, ReleasedTable) and table.unbiased.covariance is not None and noise is None:
+        return table.unbiased.covariance
     known = noise_of(table, noise)
     if isinstance(known, CorrelatedNoise):
         return CellCovariance(GivenCovariance(known))

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from tabulary.core.arrays import Floats, Integers
 from tabulary.core.table import Table
 from tabulary.errors import InvalidNoise, InvalidTable
-from tabulary.noise import AddedNoise, Drawable, Entropy, Tabulated, noise_from_description
-from tabulary.planning import CellErrors, SimulatedErrors
+from tabulary.noise import AddedNoise, Drawable, Entropy, IntegerNoise, Tabulated, noise_from_description
+from tabulary.planning import CellErrors
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
 
@@ -177,19 +177,52 @@ class CorrelatedNoise:
         deviations: Floats = np.sqrt(np.diag(self.covariance))
         return deviations.reshape(self.shape)
 
+    def released(self, counts: Integers, entropy: Entropy) -> Floats:
+        """Return the counts as they would be estimated, with fresh noise from `entropy`.
+
+        Where the draws are not known it is normal.
+        """
+        flat = counts.reshape(-1).astype(np.float64)
+        if self.draws is None:
+            from tabulary.reconstruct.rounding.full_table import normals_from
+
+            return (flat + self._root @ normals_from(entropy)((flat.size,))).reshape(self.shape)
+        for law, copies, shares in self._shares:
+            drawn = law.sample((shares.shape[1], copies), entropy).sum(axis=1)
+            flat = flat + shares @ drawn
+        return flat.reshape(self.shape)
+
     @cached_property
-    def root(self) -> Floats:
+    def _root(self) -> Floats:
         """A matrix R with R R' = the covariance: independent standard draws times R have it."""
         values, vectors = np.linalg.eigh(self.covariance)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+    @cached_property
+    def _shares(self) -> list[tuple[IntegerNoise, int, Floats]]:
+        """The laws that were drawn from, the copies of each draw, and the share of each draw in each cell."""
+        assert self.draws is not None, "normal noise has no draws"
+        cells = np.eye(len(self.covariance)).reshape(-1, *self.shape)
+        by_law = zip(*(self.draws.draws_of(cell) for cell in cells), strict=True)
+        return [(of[0].noise, of[0].copies, np.array([each.weights for each in of])) for of in by_law]
 
 
 TableNoise = IndependentNoise | CorrelatedNoise
 GivenNoise = TableLaw | TableNoise | Mapping[str, object]
 
 
+def unbiased_table(table: Table | ReleasedTable) -> Table:
+    """Return the counts that a test may use: of a released table its unbiased face, never the published one."""
+    return table.unbiased.table if isinstance(table, ReleasedTable) else table
+
+
+def published_table(table: Table | ReleasedTable) -> Table:
+    """Return the counts as they are published, which a naive method takes as exact."""
+    return table.table if isinstance(table, ReleasedTable) else table
+
+
 def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> TableNoise:
-    """Return the noise that a released table states, or that is given with a table that states none.
+    """Return the noise of the unbiased face of a released table, or what is given with a table that states none.
 
     `noise` may be a law such as `tabulary.noise.DiscreteLaplace(10)`, its description, a perturbation, or what
     this function returns. Impossible cells are exact.
@@ -204,7 +237,7 @@ def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> T
             raise InvalidNoise(
                 "a released table states its own noise. Leave `noise` out, or give the .table of the release."
             )
-        return _stated(table)
+        return _stated(table.unbiased)
     if noise is None:
         raise InvalidNoise(
             "a table does not state its noise. Give the released table, which states it, or the law: "
@@ -253,17 +286,11 @@ def _stated(table: ReleasedTable) -> TableNoise:
     if law is not None:
         # A perturbation, which lives in a room above this one.
         return IndependentNoise(_plain(law), errors.possible.astype(np.int64), errors.minimum)
-    if isinstance(errors, SimulatedErrors):
-        raise InvalidNoise(
-            "this table was made non-negative, rounded or shrunk after the noise was added. The law of its errors is "
-            "not known in a form that a test can use. Ask its publisher for a release with "
-            "reconstruct = 'none', which costs as much as this one did, or use method='naive' and distrust it."
-        )
     covariance = getattr(errors, "covariance", None)
     if covariance is None:
         raise InvalidNoise(
-            "the release does not state the covariance of the noise of this table. Use "
-            "method='naive' and distrust it, or ask for a release with the mechanism 'cells' or 'margins'."
+            "this table has no unbiased face: the law of the noise in its counts is not known. Take the table from the "
+            "release folder, or from a table builder with estimate='linear'. Or use method='naive' and distrust it."
         )
     return CorrelatedNoise(covariance.dense(), table.shape, covariance)
 

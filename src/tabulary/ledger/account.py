@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from sqlalchemy.engine import Connection
 
@@ -67,6 +68,13 @@ class Account:
     def remaining(self) -> Privacy | None:
         """Return the largest cost that the account can still pay, or None if it can pay for nothing."""
         return self.balance().remaining.to_privacy()
+
+    def share_of_remaining(self, cost: Privacy) -> Fraction | None:
+        """Return the part of what is left that a cost would take, above 1 if it is too much; None if nothing is left.
+
+        Reads only; a cost that the account can never count is an error.
+        """
+        return cost_in_unit_of(self.budget, cost).share_of(self.balance().remaining)
 
     def entries(self) -> tuple[Entry, ...]:
         """Return every debit in order, checked against the chain."""

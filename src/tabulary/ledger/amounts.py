@@ -56,6 +56,17 @@ class Amount:
     def __le__(self, other: "Amount") -> bool:
         return all(value <= other._counts(name) for name, value in self._counted().items())
 
+    def share_of(self, whole: "Amount") -> Fraction | None:
+        """Return the part of `whole` that this amount is, by its scarcest parameter; None if `whole` lacks one of them.
+
+        >>> print(Amount(epsilon=Fraction(1, 2)).share_of(Amount(epsilon=Fraction(2))))
+        1/4
+        """
+        parts = [(value, whole._counts(name)) for name, value in self._counted().items() if value]
+        if not all(there for _, there in parts):
+            return None
+        return max((value / there for value, there in parts), default=Fraction(0))
+
     def __str__(self) -> str:
         return ", ".join(
             f"{_SYMBOLS[name]} = {show_fraction(value)}" for name, value in self._counted().items()

@@ -5,12 +5,14 @@ from tabulary.planning.accuracy import (
     ErrorLaw,
     ExpectedError,
     ExpectedErrors,
-    SimulatedErrors,
+    StatedErrors,
     WeightedErrors,
     show_width,
 )
 from tabulary.planning.choice import plan, plan_from_description
 from tabulary.planning.covariance import CellCovariance, Draws
+from tabulary.planning.error_curve import CurveErrors, ErrorCurve
+from tabulary.planning.face import Face
 from tabulary.planning.measurement import Measurement, Part
 from tabulary.planning.mechanism import MECHANISMS, Mechanism
 from tabulary.planning.plan import Plan
@@ -39,11 +41,14 @@ __all__ = [
     "Contrasts",
     "Counts",
     "CountsEstimator",
+    "CurveErrors",
     "Draws",
+    "ErrorCurve",
     "ErrorLaw",
     "Estimator",
     "ExpectedError",
     "ExpectedErrors",
+    "Face",
     "Kept",
     "LinearMap",
     "MarginMap",
@@ -56,7 +61,7 @@ __all__ = [
     "ResidualMap",
     "ResidualNoise",
     "Residuals",
-    "SimulatedErrors",
+    "StatedErrors",
     "Values",
     "WeightedErrors",
     "plan",

@@ -150,8 +150,8 @@ class WeightedErrors:
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedErrors:
-    """What a parametric simulation from the release alone says of the errors of a constrained estimate.
+class StatedErrors:
+    """Errors that are stated cell by cell, as a file of a table states them; `ErrorCurve` is what a face states.
 
     `widths` hold the error with the probability `confidence`; at other probabilities they are stretched as
     normal ones would be.
@@ -171,15 +171,15 @@ class SimulatedErrors:
         stretched: Floats = self.widths * stretch
         return stretched
 
-    def at(self, index: Any) -> "SimulatedErrors":
+    def at(self, index: Any) -> "StatedErrors":
         """Return the law of the cells at a numpy index."""
-        return SimulatedErrors(
+        return StatedErrors(
             np.array(self.standard_errors[index]), np.array(self.widths[index]), self.confidence
         )
 
-    def transpose(self, order: list[int]) -> "SimulatedErrors":
+    def transpose(self, order: list[int]) -> "StatedErrors":
         """Return the same law with the axes in another order."""
-        return SimulatedErrors(
+        return StatedErrors(
             self.standard_errors.transpose(order), self.widths.transpose(order), self.confidence
         )
 

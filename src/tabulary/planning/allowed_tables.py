@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import combinations
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.workload import Workload, show_margin
+from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
 from tabulary.errors import InvalidArgument, TableRefused, TooManyCells
 
 MOST_CELLS = 100_000
@@ -17,6 +17,9 @@ MOST_CELLS = 100_000
 MOST_TABLES = 100_000
 """The most tables that may be allowed: a plan for more takes longer than a custodian waits."""
 
+MOST_PARTS = 1_000_000
+"""The most tables that may be parts of the tables of a release, which need no plan."""
+
 
 @dataclass(frozen=True, init=False)
 class AllowedTables:
@@ -24,6 +27,8 @@ class AllowedTables:
 
     What may be asked depends on these public rules alone, so that a refusal tells nothing about a record. With a table
     its sums are allowed too: whatever is made of fewer attributes has fewer cells and no forbidden combination.
+
+    `within` holds the largest tables of a release, from which all others are made; None if there are no such tables.
 
     >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"], "faith": list("abc")})
     >>> allowed = AllowedTables(domain, order=2, forbidden=[("sex", "faith")])
@@ -39,6 +44,7 @@ class AllowedTables:
     order: int
     forbidden: tuple[Margin, ...]
     max_cells: int
+    within: tuple[Margin, ...] | None
 
     def __init__(
         self,
@@ -47,6 +53,7 @@ class AllowedTables:
         order: int,
         forbidden: Iterable[Iterable[str]] = (),
         max_cells: int = MOST_CELLS,
+        within: Iterable[Iterable[str]] | None = None,
     ) -> None:
         if isinstance(order, bool) or not isinstance(order, int) or not 1 <= order <= len(domain.attributes):
             raise InvalidArgument(
@@ -59,12 +66,17 @@ class AllowedTables:
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "forbidden", tuple(domain.margin(tuple(f)) for f in forbidden))
         object.__setattr__(self, "max_cells", max_cells)
+        largest = None if within is None else maximal_margins(domain.margin(tuple(each)) for each in within)
+        object.__setattr__(self, "within", None if largest is None else tuple(largest))
         if not all(self.forbidden):
             raise InvalidArgument("a forbidden combination names at least one attribute.")
-        tables = sum(math.comb(len(domain.attributes), k) for k in range(order + 1))
-        if tables > MOST_TABLES:
+        if largest is None:
+            tables, most = sum(math.comb(len(domain.attributes), k) for k in range(order + 1)), MOST_TABLES
+        else:
+            tables, most = sum(2 ** len(each) for each in largest), MOST_PARTS
+        if tables > most:
             raise InvalidArgument(
-                f"these rules would allow up to {tables:,} tables, and {MOST_TABLES:,} is the most. Lower the order, "
+                f"these rules would allow up to {tables:,} tables, and {most:,} is the most. Lower the order, "
                 "or leave out attributes."
             )
 
@@ -82,12 +94,21 @@ class AllowedTables:
                 raise TableRefused(
                     f"the custodian allows no table with {named}{together}. Nothing was counted."
                 )
+        if self.within is not None and not self._index.count(margin):
+            raise TableRefused(
+                f"the release has no table with {show_margin(margin)} together. Every table is a part of one of "
+                f"{_shown(self.within)}. Nothing was counted. Choose attributes of one of them."
+            )
         cells = self.domain.cells(margin)
         if cells > self.max_cells:
             raise TooManyCells(
                 f"the table {show_margin(margin)} has {cells:,} cells, filters included, and the most is "
                 f"{self.max_cells:,}. Nothing was counted. Leave out an attribute."
             )
+
+    @cached_property
+    def _index(self) -> MarginIndex:
+        return MarginIndex(list(self.within or ()))
 
     def allows(self, margin: Margin) -> bool:
         """Return whether the table on `margin` may be asked for."""
@@ -100,12 +121,11 @@ class AllowedTables:
     @cached_property
     def margins(self) -> tuple[Margin, ...]:
         """Every table that may be asked for, the total first, in the domain's order."""
-        return tuple(
-            margin
-            for k in range(self.order + 1)
-            for margin in combinations(self.domain.attributes, k)
-            if self.allows(margin)
-        )
+        places = (self.domain.attributes,) if self.within is None else self.within
+        found = {m for place in places for k in range(self.order + 1) for m in combinations(place, k)}
+        number = {attribute: i for i, attribute in enumerate(self.domain.attributes)}
+        ordered = sorted(found, key=lambda margin: (len(margin), [number[a] for a in margin]))
+        return tuple(margin for margin in ordered if self.allows(margin))
 
     def workload(self) -> Workload:
         """Return the tables as a workload in which each counts alike, however many cells it has."""
@@ -118,4 +138,11 @@ class AllowedTables:
             "order": self.order,
             "forbidden": [list(combination) for combination in self.forbidden],
             "max_cells": self.max_cells,
+            "within": None if self.within is None else [list(margin) for margin in self.within],
         }
+
+
+def _shown(margins: tuple[Margin, ...]) -> str:
+    """Return margins for a sentence, the first dozen of them."""
+    more = f" and {len(margins) - 12:,} more" if len(margins) > 12 else ""
+    return "".join(map(show_margin, margins[:12])) + more

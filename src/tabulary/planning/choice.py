@@ -27,14 +27,13 @@ from tabulary.errors import (
     listed,
 )
 from tabulary.planning.encoding import ENCODINGS
-from tabulary.planning.mechanism import MECHANISMS, Mechanism, allowing
-from tabulary.planning.plan import CONSTRAINED, Plan
-from tabulary.planning.planners import MARGINS, RESIDUAL
+from tabulary.planning.face import CONSTRAINED, Face
+from tabulary.planning.mechanism import MECHANISMS, Mechanism, dividing_for_shrinkage
+from tabulary.planning.plan import Plan
+from tabulary.planning.planners import MARGINS
 from tabulary.planning.request import Request
 from tabulary.planning.shrink_weights import CLEARLY, RECORDS
 
-RECONSTRUCTORS = ("none", "least-squares", "lp", "shift", "shrink")
-ROUNDINGS = ("none", "nearest", "controlled")
 OBJECTIVES = ("rmse", "max", "shrink")
 
 # Of mechanisms whose expected errors differ by less than rounding, the one that is easiest to explain.
@@ -51,7 +50,7 @@ def plan(
     sensitive: Iterable[str] = (),
     mechanism: str = "auto",
     reconstruct: str = "auto",
-    rounding: str = "none",
+    rounding: str = "auto",
     objective: str = "auto",
     records: int | None = None,
     max_cells: int = MAX_CELLS,
@@ -68,17 +67,19 @@ def plan(
         sensitive: the only attributes whose values are protected, with "replace" neighbours; none means all.
         mechanism: "cells", "margins", "fourier", "efron-stein", "residual", one that another package adds, or
             "auto" for the one whose linear estimate has the smallest expected error.
-        reconstruct: "none" for the linear estimates, unbiased; "least-squares" or "lp" for non-negative
-            tables that agree with each other; "shrink" for such tables without a full one, from residuals;
-            "shift" for linear estimates raised until they are hardly ever negative; "auto" for "none" unless
-            impossible cells call for "least-squares", or mechanism and objective are "auto" too and "shrink" is
-            expected to have less than 80 % of the error of any linear estimate.
-        rounding: "none", or "nearest" or "controlled" for whole numbers after a reconstruction.
+        reconstruct: the published face. "shrink", which "auto" means: non-negative tables that agree, each with as
+            much of its interactions as is clearly not noise; "least-squares" or "lp" for such tables as margins of
+            one full table; "none" for the linear estimates; "shift" for linear estimates raised until they are
+            hardly ever negative. The release keeps the measurements, so every face can be made later, for nothing.
+        rounding: "controlled" for whole numbers that still add up; "nearest" for whole numbers by themselves, with
+            "least-squares" or "lp"; "none" for real numbers; "auto" for "controlled" wherever tables agree.
         objective: which expected error is to be small. "rmse": the mean square over all wanted cells, each
             margin by its weight; "max": the largest mean square of a wanted margin times its weight; "shrink":
-            what reconstruct = "shrink" needs most; "auto" for the one that suits the reconstruction.
-        records: about how many records there are, if that is public: what "shrink" assumes when it spreads
-            the budget, 100,000 by default. A wrong number costs accuracy, never privacy.
+            what shrunk tables need most, by the mechanism "residual"; "auto" for "shrink" where it is asked for by
+            reconstruct = "shrink", or where mechanism and reconstruct are "auto" too and shrunk tables are expected
+            to have less than 80 % of the error of any linear estimate; otherwise "rmse".
+        records: about how many records there are, if that is public: what the objective "shrink" assumes when it
+            divides the budget, 100,000 by default. A wrong number costs accuracy, never privacy.
         max_cells: refuse a table with more cells than this.
 
     >>> domain = Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
@@ -109,54 +110,54 @@ def plan(
             f"mechanism {mechanism!r} protects all attributes alike. With sensitive attributes use {able}, which "
             "release exactly what none of them can change."
         )
+    face = Face.named(reconstruct, rounding)
     wanted = _option("objective", objective, (*OBJECTIVES, "auto"))
+    if mechanism != "auto":
+        _option("mechanism", mechanism, (*offered, "auto"))
+    dividing = [name for name in dividing_for_shrinkage() if name in offered]
     if wanted == "auto":
-        wanted = "shrink" if reconstruct == "shrink" else "rmse"
+        divides = bool(dividing) if mechanism == "auto" else mechanism in dividing
+        wanted = "shrink" if reconstruct == "shrink" and divides else "rmse"
     request = Request(
         workload=work,
         privacy=privacy,
         neighbours=relation,
         max_cells=max_cells,
-        reconstruct=_option("reconstruct", reconstruct, (*RECONSTRUCTORS, "auto")),
-        rounding=_option("rounding", rounding, ROUNDINGS),
+        face=face,
         objective=wanted,
         records=_checked_records(records),
     )
-    if mechanism != "auto":
-        _option("mechanism", mechanism, (*offered, "auto"))
-    candidates = compare(request, mechanisms=offered if mechanism == "auto" else [mechanism])
+    if mechanism == "auto":
+        candidates = compare(request, mechanisms=dividing if wanted == "shrink" else offered)
+    elif wanted == "shrink" and mechanism not in dividing:
+        raise InvalidPlan(
+            f"mechanism {mechanism!r} does not divide its budget for shrunk tables. Use the mechanism "
+            f"{listed(dividing)}, or leave the objective out."
+        )
+    else:
+        candidates = compare(request, mechanisms=[mechanism])
     best = chosen(request, candidates)
-    if (mechanism, reconstruct, objective) == ("auto", "auto", "auto") and not relation.sensitive:
+    if (mechanism, reconstruct, objective) == ("auto", "auto", "auto") and dividing:
         return shrunk_if_better(request, best)
     return best
 
 
 def shrunk_if_better(request: Request, best: Plan) -> Plan:
-    """Return the plan for shrunk tables where that is clearly better than the best linear one."""
-    if request.rounding == "nearest":
-        return best
-    asked = replace(request, reconstruct="shrink", objective="shrink")
+    """Return the plan that divides the budget for shrunk tables where that is clearly better than the best other."""
+    asked = replace(request, objective="shrink")
     try:
-        shrunk = chosen(asked, compare(asked, mechanisms=allowing("shrink")))
+        shrunk = chosen(asked, compare(asked, mechanisms=dividing_for_shrinkage()))
     except (TooManyCells, InvalidPlan, InvalidNoise):
         return best
-    return shrunk if clearly_better(request, shrunk, best) else best
+    return shrunk if clearly_better(shrunk, best) else best
 
 
-def clearly_better(request: Request, shrunk: Plan, best: Plan) -> bool:
-    """Return whether the model expects clearly less error of shrunk tables than of linear ones.
+def clearly_better(shrunk: Plan, best: Plan) -> bool:
+    """Return whether the model expects clearly less error of a plan for shrunk tables than of the best other one.
 
-    Choose shrinkage only if its expected error is below 80 % of the best linear estimate: unbiased tables with exact
-    errors are worth something. It is compared with the linear estimate from residuals too, even where impossible cells
-    forbid to publish that. Otherwise a gain of the planner would look like a gain of shrinkage.
+    Choose it only if its expected error is below 80 % of the best linear estimate: its unbiased estimates are worse.
     """
-    if not shrunk.expected_rmse < CLEARLY * best.expected_rmse:
-        return False
-    if not request.domain.structural_zeros:
-        return True
-    constrained = replace(request, reconstruct="least-squares", objective="rmse", rounding="none")
-    linear = min(RESIDUAL.plan(constrained, loss).expected_rmse for loss in _losses(request.privacy))
-    return shrunk.expected_rmse < CLEARLY * linear
+    return shrunk.expected_rmse < CLEARLY * best.expected_rmse
 
 
 def chosen(request: Request, candidates: list[Plan]) -> Plan:
@@ -177,13 +178,12 @@ def compare(request: Request, *, mechanisms: list[str]) -> list[Plan]:
                 for plan in found
             ):
                 continue
+            rivals = [request.expected(plan) for plan in found if plan.mechanism != mechanism.name]
+            if rivals and mechanism.least_error(request, loss) > min(rivals):
+                continue
             try:
-                resolved = _resolved(request, mechanism)
-                if len(mechanisms) > 1 and request.reconstruct == "auto" and resolved.reconstruct != "none":
-                    # Nobody asked for a reconstruction, and the expected error of one is not known.
-                    continue
-                _check_full_table(resolved)
-                found.append(mechanism.plan(resolved, loss))
+                _check_full_table(request)
+                found.append(mechanism.plan(request, loss))
             except (TooManyCells, InvalidPlan, InvalidNoise) as refusal:
                 refused.append((mechanism, refusal))
     if not found:
@@ -195,25 +195,14 @@ def compare(request: Request, *, mechanisms: list[str]) -> list[Plan]:
 
 def _check_full_table(request: Request) -> None:
     """Refuse a reconstruction whose unknown, the full table, would not fit."""
-    if request.reconstruct in CONSTRAINED:
+    if request.face.reconstruct in CONSTRAINED:
         try:
             request.domain.check_cells(request.attributes, request.max_cells)
         except TooManyCells as refusal:
             raise TooManyCells(
-                f"reconstruct = {request.reconstruct!r} builds the full table: {refusal} reconstruct = 'none' needs "
-                "no full table."
+                f"reconstruct = {request.face.reconstruct!r} builds the full table: {refusal} reconstruct = 'shrink' "
+                "needs no full table."
             ) from None
-
-
-def _resolved(request: Request, mechanism: Mechanism) -> Request:
-    """Return the request with its reconstruction chosen: none, unless impossible cells call for one."""
-    if request.reconstruct != "auto":
-        return request
-    if request.neighbours.sensitive:
-        return replace(request, reconstruct="none")
-    encoding = ENCODINGS[mechanism.encoding(request.domain)](request.domain)
-    needed = not mechanism.query.keeps_zeros and encoding.measured_domain.structural_zeros
-    return replace(request, reconstruct="least-squares" if needed else "none")
 
 
 def plan_from_description(description: object) -> Plan:
@@ -240,8 +229,8 @@ def plan_from_description(description: object) -> Plan:
             measured=tuple(mechanism.part_from_description(part) for part in description["measured"]),
             exact=tuple(tuple(s) for s in description["exact"]),
             encoding=_option("encoding", description["encoding"], ENCODINGS),
-            reconstruct=_option("reconstruct", description["reconstruct"], RECONSTRUCTORS),
-            rounding=_option("rounding", description["rounding"], ROUNDINGS),
+            reconstruct=description["reconstruct"],
+            rounding=description["rounding"],
             records=description.get("records"),
         )
     except (AssertionError, KeyError, TypeError, AttributeError):

@@ -8,8 +8,8 @@ from tabulary.core.domain import MAX_CELLS
 from tabulary.core.progress import Progress
 from tabulary.errors import PublicError
 from tabulary.planning.choice import chosen, clearly_better, compare
-from tabulary.planning.mechanism import MECHANISMS, allowing, simplest_first
-from tabulary.planning.plan import CONSTRAINED, Plan
+from tabulary.planning.mechanism import MECHANISMS, dividing_for_shrinkage, simplest_first
+from tabulary.planning.plan import Plan
 from tabulary.planning.request import Request
 from tabulary.planning.shrink_weights import CLEARLY, RECORDS
 
@@ -72,7 +72,7 @@ class Comparison:
     >>> domain = Domain({"sex": ["F", "M"], "age": range(10), "job": range(10)})
     >>> compared = compare_plans(Request(Workload.k_way(domain, 1), PureDP(1), Neighbours()), shrunk=False)
     >>> [(row.mechanism, show_error(row.error)) for row in compared.best()]
-    [('residual', '3.56'), ('margins', '4.22'), ('cells', '7.09'), ('efron-stein', '10.4')]
+    [('residual', '3.56'), ('margins', '4.22'), ('cells', '7.09'), ('efron-stein', '10.4'), ('fourier', '14.5')]
     >>> compared.reason.split(";")[0]
     "'residual' has the smallest expected error, 3.56 a cell"
     """
@@ -118,19 +118,19 @@ def compare_plans(
 ) -> Comparison:
     """Return what every mechanism would make of a request. Reads no data and spends nothing.
 
-    Without `planned` the best is chosen, as `plan` does; where reconstruction and objective are "auto", that may be
-    shrunk tables. `planned` is a plan that was already made for this request, perhaps by a mechanism that was
-    named: it is the chosen one, and speaks for itself. `shrunk=False` plans no shrunk tables for the sake of
+    Without `planned` the best is chosen, as `plan` does; where the objective is "auto", that may be one whose budget
+    is divided for shrunk tables. `planned` is a plan that was already made for this request, perhaps by a mechanism
+    that was named: it is the chosen one, and speaks for itself. `shrunk=False` plans no shrunk tables for the sake of
     comparison only. `progress` is called with (what, done, total).
     """
-    shrinks = request.reconstruct == "shrink"
-    open_to_both = request.reconstruct == request.objective == "auto" and planned is None
-    if request.objective == "auto":
-        request = replace(request, objective="shrink" if shrinks else "rmse")
-    linear = _linear(request)
+    open_to_both = request.objective == "auto" and planned is None
+    shrinks = request.objective == "shrink"
+    # Only a budget that is divided for them says what to expect of shrunk tables; else linear estimates are compared.
+    linear = replace(request, objective="max" if request.objective == "max" else "rmse")
+    dividing = replace(request, objective="shrink")
     asked = [(name, linear, name) for name in simplest_first()]
     if (shrinks and planned is None) or open_to_both or (shrunk and request.objective != "max"):
-        asked += [(shrunk_name(name), _shrunk(request), name) for name in allowing("shrink")]
+        asked += [(shrunk_name(name), dividing, name) for name in dividing_for_shrinkage()]
     candidates: list[tuple[Plan, Candidate]] = []
     refusals: list[PublicError] = []
     named: list[Refusal] = []
@@ -147,7 +147,8 @@ def compare_plans(
     if progress is not None:
         progress("comparing mechanisms", len(asked), len(asked))
     if planned is None:
-        best = _best([p for p, _ in candidates], request, linear, open_to_both=open_to_both)
+        plans = [p for p, _ in candidates]
+        best = _best(plans, linear, dividing, shrinks=shrinks, open_to_both=open_to_both)
         if best is None:
             raise refusals[-1]
         mine = next(c for p, c in candidates if p is best)
@@ -168,34 +169,21 @@ def compare_plans(
     )
 
 
-def _linear(request: Request) -> Request:
-    """Return the request for unbiased tables; shrunk ones rest on residuals alone, and compare by these."""
-    if request.reconstruct == "shrink":
-        return replace(request, reconstruct="none", rounding="none", objective="rmse")
-    return replace(request, reconstruct="none") if request.reconstruct == "auto" else request
-
-
-def _shrunk(request: Request) -> Request:
-    if request.reconstruct == "shrink":
-        return request
-    # Shrunk tables cannot be rounded one by one.
-    rounding = "none" if request.rounding == "nearest" else request.rounding
-    return replace(request, reconstruct="shrink", rounding=rounding, objective="shrink")
-
-
-def _best(plans: list[Plan], request: Request, linear: Request, *, open_to_both: bool) -> Plan | None:
+def _best(
+    plans: list[Plan], linear: Request, dividing: Request, *, shrinks: bool, open_to_both: bool
+) -> Plan | None:
     """Return the plan that `plan` would take, or none where it would refuse."""
-    unbiased = [p for p in plans if p.reconstruct != "shrink"]
-    shrunk = [p for p in plans if p.reconstruct == "shrink"]
-    if request.reconstruct == "shrink":
-        return chosen(request, shrunk) if shrunk else None
+    unbiased = [p for p in plans if p.records is None]
+    shrunk = [p for p in plans if p.records is not None]
+    if shrinks:
+        return chosen(dividing, shrunk) if shrunk else None
     if not unbiased:
         return None
     best = chosen(linear, unbiased)
-    if not open_to_both or not shrunk or request.rounding == "nearest":
+    if not open_to_both or not shrunk:
         return best
-    other = chosen(_shrunk(request), shrunk)
-    return other if clearly_better(request, other, best) else best
+    other = chosen(dividing, shrunk)
+    return other if clearly_better(other, best) else best
 
 
 def request_of(
@@ -203,21 +191,20 @@ def request_of(
 ) -> Request:
     """Return the request that a plan answers, as far as the plan tells."""
     if objective == "auto":
-        objective = "shrink" if plan.reconstruct == "shrink" else "rmse"
+        objective = "rmse" if plan.records is None else "shrink"
     return Request(
         workload=plan.workload,
         privacy=plan.privacy,
         neighbours=plan.neighbours,
         max_cells=max_cells,
-        reconstruct=plan.reconstruct,
-        rounding=plan.rounding,
+        face=plan.face,
         objective=objective,
         records=records or plan.records or RECORDS,
     )
 
 
 def shrunk_name(mechanism: str) -> str:
-    """Return what a mechanism with reconstruct = "shrink" is called beside others."""
+    """Return what a mechanism is called that divides its budget for shrunk tables."""
     return f"{mechanism}, shrunk"
 
 
@@ -227,7 +214,7 @@ def candidate_names() -> list[str]:
     >>> candidate_names()
     ['cells', 'margins', 'fourier', 'efron-stein', 'residual', 'residual, shrunk']
     """
-    return [*simplest_first(), *map(shrunk_name, allowing("shrink"))]
+    return [*simplest_first(), *map(shrunk_name, dividing_for_shrinkage())]
 
 
 def show_error(error: float) -> str:
@@ -242,7 +229,7 @@ def show_error(error: float) -> str:
 
 
 def _candidate(plan: Plan) -> Candidate:
-    modelled = plan.reconstruct == "shrink"
+    modelled = plan.records is not None
     return Candidate(
         mechanism=plan.mechanism,
         reconstruct=plan.reconstruct,
@@ -252,8 +239,8 @@ def _candidate(plan: Plan) -> Candidate:
         largest=math.nan if modelled else max(plan.estimator.largest_error(m) for m in plan.workload),
         values=sum(part.query.draws(plan.measured_domain) for part in plan.measured),
         parts=len(plan.measured),
-        agree=plan.reconstruct in (*CONSTRAINED, "shrink") or plan.estimator.agree,
-        whole=plan.whole,
+        agree=plan.face.official or plan.estimator.agree,
+        whole=plan.face.whole(plan),
         modelled=modelled,
     )
 
@@ -302,7 +289,7 @@ def _reason_to_shrink(compared: Comparison) -> str:
         (row for row in compared.best() if not row.modelled), key=lambda row: row.error, default=None
     )
     said = (
-        f"The tables are shrunk, which takes residuals: for about {compared.records:,} records the planning model "
+        f"The budget is divided for shrunk tables: for about {compared.records:,} records the planning model "
         f"expects an error of {show_error(mine.error)} a cell"
     )
     if linear is None:
@@ -310,7 +297,7 @@ def _reason_to_shrink(compared: Comparison) -> str:
     known = f"the best unbiased estimate, by {linear.mechanism!r}, has {show_error(linear.error)}"
     if linear.error > mine.error * 1.005:
         return f"{said}; {known}, {_ratio(linear.error / mine.error)}."
-    return f"{said}. It hopes for no gain: {known}, and reconstruct = 'none' would do."
+    return f"{said}. It expects no gain: {known}."
 
 
 def _temptation(compared: Comparison) -> str:
@@ -321,8 +308,8 @@ def _temptation(compared: Comparison) -> str:
         return ""
     said = f" Of shrunk tables the planning model expects {show_error(lower[0])} a cell"
     if lower[0] < CLEARLY * own:
-        return f"{said}, at the price of a bias: reconstruct = 'shrink' asks for them."
-    return f"{said}: too small a gain for a bias."
+        return f"{said} if the budget is divided for them: objective = 'shrink' asks for that."
+    return f"{said} if the budget is divided for them: too small a gain for worse unbiased estimates."
 
 
 def _where(objective: str) -> str:

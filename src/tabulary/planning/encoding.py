@@ -23,8 +23,6 @@ class Levels:
 
     name: ClassVar[str] = "levels"
     """Its name in a plan."""
-    unused: ClassVar[str] = "impossible cells"
-    """What cells are called that hold nobody by declaration."""
     pads: ClassVar[bool] = False
     """Whether it adds cells that hold nobody."""
 
@@ -62,7 +60,6 @@ class Bits(Levels):
     """Attributes as binary ones that hold the number of the level (`core.bits`). Some codes have no level."""
 
     name = "bits"
-    unused = "codes without a level"
     pads = True
 
     @cached_property

@@ -37,6 +37,8 @@ class Mechanism(ABC):
     """In which names it can measure attributes (`planning.encoding`)."""
     measures_full_table: ClassVar[bool] = False
     """Whether it may measure the table on all wanted attributes, even where nobody wants that table."""
+    divides_for_shrinkage: ClassVar[bool] = False
+    """Whether it can divide the budget for shrunk tables (objective = "shrink")."""
     refused: ClassVar[Mapping[str, str]] = {}
     """Reconstructions of its queries that it does not allow, with the reason and a remedy."""
 
@@ -63,6 +65,10 @@ class Mechanism(ABC):
         """Return whether its plan for a request is known to be as good as any plan of another mechanism."""
         return False
 
+    def least_error(self, request: "Request", loss: Loss) -> float:
+        """Return a bound that its expected error for a request cannot be below, known without planning."""
+        return 0.0
+
     def part_from_description(self, described: Mapping[str, Any]) -> Part[Query]:
         """Return the part that `Part.describe` wrote; refuse a query of another type."""
         if described["query"] != self.query.kind:
@@ -86,10 +92,19 @@ def simplest_first() -> list[str]:
 def allowing(reconstruct: str) -> list[str]:
     """Return the names of the mechanisms whose queries a reconstruction can use.
 
-    >>> allowing("shrink")
-    ['residual']
+    >>> allowing("shift")
+    ['fourier', 'efron-stein']
     """
     return [name for name in simplest_first() if reconstruct in MECHANISMS[name].query.reconstructions]
+
+
+def dividing_for_shrinkage() -> list[str]:
+    """Return the names of the mechanisms that can divide the budget for shrunk tables.
+
+    >>> dividing_for_shrinkage()
+    ['residual']
+    """
+    return [name for name in simplest_first() if MECHANISMS[name].divides_for_shrinkage]
 
 
 def does_not_measure(name: str) -> InvalidPlan:

@@ -19,14 +19,11 @@ from tabulary.errors import InvalidPlan
 from tabulary.planning.accuracy import ErrorLaw, ExpectedErrors
 from tabulary.planning.encoding import ENCODINGS, Levels
 from tabulary.planning.expectation import Expectation, ShrunkExpectation
+from tabulary.planning.face import Face
 from tabulary.planning.measurement import Part
-from tabulary.planning.mechanism import MECHANISMS, allowing, does_not_measure
+from tabulary.planning.mechanism import MECHANISMS, does_not_measure
 from tabulary.planning.queries.query import Estimator, Query
-from tabulary.planning.queries.residuals import ResidualsEstimator
 from tabulary.planning.shrink_weights import shrunk_variances
-
-CONSTRAINED = ("least-squares", "lp")
-"""The reconstructions that make one non-negative full table."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,8 @@ class Plan:
     plan that exists is a plan that holds.
 
     `measured` are queries of one type with their noise, and `exact` the sets of attributes whose queries are released
-    without noise. `records` is the approximate number of records that shrinkage assumes; otherwise None.
+    without noise. `reconstruct` and `rounding` name the published face. `records` is the approximate number of records
+    for which the budget was divided, if it was divided for shrunk tables; otherwise None.
     """
 
     domain: Domain
@@ -79,51 +77,21 @@ class Plan:
 
     def _check_options(self) -> None:
         """Refuse options that contradict each other, or that this mechanism cannot have."""
-        if (self.records is not None) != (self.reconstruct == "shrink") or (self.records or 1) < 1:
-            raise InvalidPlan(
-                "a plan for reconstruct = 'shrink', and no other, states a positive number of records."
-            )
-        if self.rounding != "none" and self.reconstruct not in (*CONSTRAINED, "shrink"):
-            raise InvalidPlan("rounding needs a reconstructed full table: 'least-squares' or 'lp'.")
-        if self.reconstruct == "shrink" and self.rounding == "nearest":
-            raise InvalidPlan(
-                "tables rounded to the nearest whole numbers one by one no longer agree with each other. With "
-                "reconstruct = 'shrink' use rounding = 'controlled'."
-            )
-        if self.reconstruct not in self.query.reconstructions:
-            able = " or ".join(repr(name) for name in allowing(self.reconstruct))
-            raise InvalidPlan(
-                f"reconstruct = {self.reconstruct!r} cannot use what mechanism {self.mechanism!r} measures: it needs "
-                f"the mechanism {able}."
-            )
-        if self.reconstruct in (refused := MECHANISMS[self.mechanism].refused):
-            raise InvalidPlan(refused[self.reconstruct])
-        self._check_zeros()
+        if self.records is not None and self.records < 1:
+            raise InvalidPlan("the approximate number of records that a plan states must be positive.")
         sensitive = set(self._near.sensitive)
         if self.exact and (not sensitive or any(sensitive & set(s) for s in self.exact)):
             raise InvalidPlan("only sets without a sensitive attribute may be released exactly.")
-        if sensitive and (not self.query.protects_some or self.reconstruct != "none"):
+        if sensitive and not self.query.protects_some:
             raise InvalidPlan(
-                "with sensitive attributes the mechanism must measure contrasts ('fourier' or 'efron-stein'), and the "
-                "tables must be published as measured (reconstruct = 'none')."
+                "with sensitive attributes the mechanism must measure contrasts ('fourier' or 'efron-stein')."
             )
-
-    def _check_zeros(self) -> None:
-        """Refuse to publish noise in cells that hold nobody by declaration."""
-        if self.query.keeps_zeros or self.reconstruct not in ("none", "shift"):
-            return
-        padded, sensitive = self.encoded.pads, bool(self.neighbours.sensitive)
-        # With sensitive attributes nothing is reconstructed: the linear estimate sets impossible cells to zero.
-        if self.measured_domain.structural_zeros and (padded or not sensitive):
-            remedy = (
-                "Use the mechanism 'efron-stein', which takes attributes as they are."
-                if sensitive
-                else "Reconstruct with 'least-squares' or 'lp', which keep them zero, or use the mechanism 'cells' or "
-                "'margins'."
-            )
+        if sensitive and self.encoded.pads and self.measured_domain.structural_zeros:
             raise InvalidPlan(
-                f"mechanism {self.mechanism!r} would publish noise in {self.encoded.unused}. {remedy}"
+                f"with sensitive attributes mechanism {self.mechanism!r} does not write attributes as bits. Use the "
+                "mechanism 'efron-stein', which takes attributes as they are."
             )
+        self.face.check(self)
 
     @property
     def query(self) -> type[Query]:
@@ -131,9 +99,9 @@ class Plan:
         return type(self.measured[0].query)
 
     @property
-    def whole(self) -> bool:
-        """Whether the published numbers are whole: linear estimates that are, or rounded ones."""
-        return self.rounding != "none" or (self.query.whole and self.reconstruct == "none")
+    def face(self) -> Face:
+        """The face that is published, unless another is asked for."""
+        return Face(self.reconstruct, self.rounding)
 
     @cached_property
     def encoded(self) -> Levels:
@@ -200,8 +168,9 @@ class Plan:
     def expected_error(self, confidence: float = 0.95) -> ExpectedErrors:
         """Return what to expect of every table: cells, standard error and half-width. Reads no data.
 
-        Of linear estimates that is known exactly. Of shrunk tables it is what a model expects, made without data
-        (`planning.shrink_weights`): their errors depend on the data, and the release states them by simulation.
+        It is known exactly of the linear estimates, the unbiased face of the release; the published face has smaller
+        errors as a rule. For a plan that states its `records`, it is what a model expects of shrunk tables, made
+        without data (`planning.shrink_weights`). The release states the errors of its published face.
 
         >>> import tabulary as tb
         >>> domain = tb.Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
@@ -228,9 +197,7 @@ class Plan:
 
     @property
     def residual_variances(self) -> Mapping[Margin, float]:
-        """σ² of the residual of every set of the workload's closure, for a plan that measures residuals."""
-        if not isinstance(self.estimator, ResidualsEstimator):
-            raise InvalidPlan(f"mechanism {self.mechanism!r} does not measure residuals.")
+        """σ² of the estimated residual of every set below the tables that can be published."""
         return self.estimator.variances
 
     def describe(self) -> dict[str, object]:

@@ -10,6 +10,7 @@ from tabulary.core.privacy import Loss, Privacy
 from tabulary.core.workload import Workload
 from tabulary.planning.calibration import calibrated
 from tabulary.planning.encoding import ENCODINGS
+from tabulary.planning.face import LINEAR, Face
 from tabulary.planning.plan import Plan
 from tabulary.planning.queries.query import Query
 from tabulary.planning.shrink_weights import RECORDS
@@ -23,8 +24,7 @@ class Request:
     privacy: Privacy
     neighbours: Neighbours
     max_cells: int = MAX_CELLS
-    reconstruct: str = "none"
-    rounding: str = "none"
+    face: Face = LINEAR
     objective: str = "rmse"
     records: int = RECORDS
 
@@ -72,9 +72,9 @@ class Request:
             measured=calibrated(
                 named.measured_domain, queries, shares, named.neighbours(self.neighbours), loss
             ),
-            reconstruct=self.reconstruct,
-            rounding=self.rounding,
+            reconstruct=self.face.reconstruct,
+            rounding=self.face.rounding,
             encoding=encoding,
             exact=tuple(exact),
-            records=self.records if self.reconstruct == "shrink" else None,
+            records=self.records if self.objective == "shrink" else None,
         )

@@ -12,7 +12,7 @@ from tabulary.core.arrays import Floats, axes_outside
 from tabulary.core.domain import Margin
 from tabulary.core.table import CellCounts
 from tabulary.noise import Entropy, IntegerNoise
-from tabulary.planning import Measurement, Plan
+from tabulary.planning import Face, Measurement, Plan
 from tabulary.planning.queries import LinearMap
 from tabulary.reconstruct.least_squares import solve_least_squares
 from tabulary.reconstruct.lp import solve_program
@@ -31,6 +31,12 @@ class FullTable:
     """
 
     plan: Plan
+    asked: Face | None = None
+
+    @property
+    def face(self) -> Face:
+        """The face that is made: the one that was asked for, or that of the plan."""
+        return self.asked or self.plan.face
 
     @cached_property
     def attributes(self) -> Margin:
@@ -57,14 +63,14 @@ class FullTable:
         return np.repeat(each, sizes)
 
     def solve(self, values: Floats, entropy: Entropy) -> tuple[CellCounts, Facts]:
-        """Return the full table that these measured numbers give, rounded if the plan says so, and facts."""
+        """Return the full table that these measured numbers give, rounded if the face says so, and facts."""
         table, facts = self._solved(values)
         table = self.plan.encoded.decode(self.attributes, table)
-        if self.plan.rounding == "none":
+        if self.face.rounding == "none":
             return table, facts
         wanted = tuple(tuple(self.attributes.index(a) for a in margin) for margin in self.plan.workload)
         method: Literal["nearest", "controlled"] = (
-            "nearest" if self.plan.rounding == "nearest" else "controlled"
+            "nearest" if self.face.rounding == "nearest" else "controlled"
         )
         impossible = self.plan.domain.impossible(self.attributes)
         rounded = round_table(
@@ -77,7 +83,7 @@ class FullTable:
         return {m: np.asarray(full.sum(axis=axes_outside(self.attributes, m))) for m in self.plan.workload}
 
     def _solved(self, values: Floats) -> tuple[Floats, Facts]:
-        if self.plan.reconstruct == "lp":
+        if self.face.reconstruct == "lp":
             deviation = self.spread(lambda noise: noise.variance**0.5)
             program = solve_program(
                 self.linear_map, values, scales=deviation / deviation.max(), impossible=self.impossible

@@ -2,6 +2,8 @@
 
 import sys
 
+import numpy as np
+
 from tabulary.core.cache import Cache
 from tabulary.core.domain import Margin
 from tabulary.core.table import CellCounts
@@ -24,9 +26,12 @@ class TablesOnDemand:
         self._kept = Kept(Cache() if cache is None else cache)
 
     def table(self, margin: Margin) -> CellCounts:
-        """Return the linear estimate of the table on `margin`, in the domain's order."""
+        """Return the linear estimate of the table on `margin`, in the domain's order; impossible cells are zero."""
         self.plan.check_measured(margin)
-        return self.plan.estimator.table(margin, self._values, self._kept)
+        table = self.plan.estimator.table(margin, self._values, self._kept)
+        if self.plan.domain.structural_zeros:
+            table = np.where(self.plan.domain.impossible(margin), table.dtype.type(0), table)
+        return table
 
     def close(self) -> None:
         """Forget the kept parts."""

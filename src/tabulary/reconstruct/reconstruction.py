@@ -1,129 +1,208 @@
-"""The reconstruction that a plan names, applied to its measurement."""
+"""A published face of a measurement: its tables, the law of their errors, and facts about how they were made.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+A face is a function of the measurement alone: its coins follow from the measurement's digest, and no clock limits it.
+Post-processing: nothing here reads data or spends budget.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 
+from tabulary.core.arrays import sum_onto
 from tabulary.core.domain import Margin
+from tabulary.core.progress import Progress
 from tabulary.core.table import CellCounts
-from tabulary.noise import Entropy, SystemEntropy
-from tabulary.planning import ErrorLaw, Measurement, SimulatedErrors
-from tabulary.planning.queries.residuals import ResidualsEstimator
+from tabulary.core.workload import show_margin
+from tabulary.errors import UnknownMargin
+from tabulary.planning import CurveErrors, ErrorCurve, ErrorLaw, Face, Measurement, Plan, StatedErrors
+from tabulary.reconstruct.coins import coins_of
 from tabulary.reconstruct.constrained import Facts, FullTable, measured_vector
-from tabulary.reconstruct.linear import linear_estimates
+from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.reconstruct.rounding.full_table import uniforms_from
-from tabulary.reconstruct.shift import contrast_weights, integer_shift, weighted_shift
-from tabulary.reconstruct.simulation import SECONDS, simulated_errors
+from tabulary.reconstruct.shift import FAILURE, shift_of
 
-if TYPE_CHECKING:
-    from tabulary.reconstruct.shrink import Shrunken
-
-FAILURE = 0.05
-"""The probability with which a shifted table may still have a negative cell."""
+Curves = Mapping[Margin, ErrorCurve]
 
 
-@dataclass(frozen=True)
-class Reconstruction:
-    """The tables, the law of their errors where it is not the plan's own, and facts about the reconstruction."""
+class Reconstruction(ABC):
+    """The tables of one face, made from a measurement, for every margin that the measurement determines.
 
-    tables: Mapping[Margin, CellCounts]
-    errors: Mapping[Margin, ErrorLaw] = field(default_factory=dict)
-    facts: Facts = field(default_factory=dict)
+    `facts` are what the making of the tables says about itself.
+    """
+
+    def __init__(self, measurement: Measurement, face: Face, facts: Facts) -> None:
+        self.measurement = measurement
+        self.face = face
+        self.facts = dict(facts)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was measured."""
+        return self.measurement.plan
+
+    @abstractmethod
+    def table(self, margin: Margin) -> CellCounts:
+        """Return the table on `margin`, its attributes in the domain's order; raise UnknownMargin if there is none."""
+
+    @abstractmethod
+    def errors(self, margin: Margin) -> ErrorLaw:
+        """Return the law of the errors of the table on `margin`."""
+
+    @property
+    def curves(self) -> Curves:
+        """The error of a cell by its count, for every table; empty where the law of the plan says it."""
+        return {}
+
+    @property
+    def tables(self) -> dict[Margin, CellCounts]:
+        """The tables that the plan lists."""
+        return {margin: self.table(margin) for margin in self.plan.workload}
+
+
+class LinearTables(Reconstruction):
+    """The linear estimates themselves: unbiased, with the exact law of their errors; a cell may be negative."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        super().__init__(measurement, Face("none", "none"), {})
+        self._tables = TablesOnDemand(measurement.plan, measurement.values.__getitem__)
+
+    def table(self, margin: Margin) -> CellCounts:
+        """Return the linear estimate."""
+        return self._tables.table(margin)
+
+    def errors(self, margin: Margin) -> ErrorLaw:
+        """Return the law that the plan knows."""
+        return self.plan.error_of(margin)
+
+
+class ShiftedTables(Reconstruction):
+    """The linear estimates, raised by a constant that makes the full table non-negative with probability 95 %."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        raised, shift = shift_of(measurement)
+        super().__init__(measurement, Face("shift", "none"), {"shift": shift, "failure": FAILURE})
+        self._tables = TablesOnDemand(measurement.plan, raised.values.__getitem__)
+        self._shift = shift
+
+    def table(self, margin: Margin) -> CellCounts:
+        """Return the raised estimate."""
+        return self._tables.table(margin)
+
+    def errors(self, margin: Margin) -> ErrorLaw:
+        """Return the law that the plan knows, with the bias of the shift added."""
+        bias, law = self._shift / self.plan.domain.cells(margin), self.plan.error_of(margin)
+        return StatedErrors(
+            np.asarray(np.sqrt(law.standard_errors**2 + bias**2)),
+            np.asarray(law.half_widths(0.95) + bias, dtype=np.float64),
+        )
+
+
+class OfficialTables(Reconstruction):
+    """Non-negative tables that agree with each other; rounded, they are whole and additive.
+
+    `held` are the largest tables; every other is a sum of the first that has its attributes. `curves` makes the
+    curves of their errors; it is called when the first is asked for, since that takes time.
+    """
+
+    def __init__(
+        self,
+        measurement: Measurement,
+        face: Face,
+        held: Mapping[Margin, CellCounts],
+        facts: Facts,
+        curves: Callable[[], Curves],
+    ) -> None:
+        super().__init__(measurement, face, facts)
+        self.held = dict(held)
+        self._make_curves = curves
+
+    @cached_property
+    def curves(self) -> Curves:
+        """The error of a cell by its count, for every table."""
+        return self._make_curves()
+
+    def table(self, margin: Margin) -> CellCounts:
+        """Return the sum of a larger table."""
+        if margin in self.held:
+            return self.held[margin]
+        wanted = set(margin)
+        holder = next((m for m in self.held if wanted.issubset(m)), None)
+        if holder is None:
+            raise UnknownMargin(f"no published table contains {show_margin(margin)}.")
+        return cast(CellCounts, sum_onto(self.held[holder], holder, wanted))
+
+    def errors(self, margin: Margin) -> ErrorLaw:
+        """Return the law of the errors of the table on `margin`."""
+        impossible = self.plan.domain.impossible(margin)
+        return CurveErrors(self.table(margin), self.curves[margin], impossible)
 
 
 def reconstruct(
-    measurement: Measurement, *, entropy: Entropy | None = None, simulation_seconds: float = SECONDS
+    measurement: Measurement, face: Face | None = None, *, progress: Progress | None = None
 ) -> Reconstruction:
-    """Return the tables of the plan, by the reconstruction that it names.
+    """Return a face of a measurement: the one that its plan names, or another.
 
-    "none": the linear estimates. "shift": the same, raised by a constant that makes the full table
-    non-negative with probability 95 %. "least-squares" and "lp": margins of one non-negative full table, with errors
-    by simulation. "shrink": non-negative tables that agree, each with as much of its interaction as can be
-    distinguished from noise, with errors by simulation. Post-processing: reads no data, spends no budget.
+    "none": the linear estimates. "shift": the same, raised until they are hardly ever negative. "least-squares" and
+    "lp": margins of one non-negative full table. "shrink": non-negative tables that agree, each with as much of its
+    interactions as can be distinguished from noise. Post-processing: reads no data, spends no budget. `progress` is
+    called with (what, done, total), also later, when the errors are first asked for.
     """
-    plan = measurement.plan
-    if plan.reconstruct == "none":
-        return Reconstruction(linear_estimates(measurement), facts={"errors": "exact"})
-    if plan.reconstruct == "shift":
-        return _shifted(measurement)
-    entropy = entropy or SystemEntropy()
-    if plan.reconstruct == "shrink":
-        return _shrunk(measurement, entropy, simulation_seconds)
-    unknown = FullTable(plan)
-    full, facts = unknown.solve(measured_vector(measurement), entropy)
-    errors, repetitions = simulated_errors(unknown, full, entropy, seconds=simulation_seconds)
-    kind = "simulated" if errors else "of the linear estimate"
-    return Reconstruction(
-        unknown.tables(full), errors, {**facts, "errors": kind, "repetitions": repetitions if errors else 0}
-    )
+    face = face or measurement.plan.face
+    face.check(measurement.plan)
+    if face.linear:
+        return LinearTables(measurement)
+    if face.reconstruct == "shift":
+        return ShiftedTables(measurement)
+    if progress is not None:
+        progress("making the tables", 0, 0)
+    return (_shrunk if face.reconstruct == "shrink" else _constrained)(measurement, face, progress)
 
 
-def _shifted(measurement: Measurement) -> Reconstruction:
-    plan = measurement.plan
-    noise = plan.measured[0].noise
-    unknown = FullTable(plan)
-    shape = unknown.linear_map.shape
-    if all(levels == 2 for levels in shape):
-        shift: float = integer_shift(noise, unknown.linear_map.size, failure=FAILURE)
-    else:
-        axes = tuple(tuple(unknown.attributes.index(a) for a in part.margin) for part in plan.measured)
-        shift = weighted_shift(noise, contrast_weights(shape, axes), failure=FAILURE)
-    # The empty set comes first; the total is raised in whole numbers.
-    raised = (measurement.values[0] + np.int64(np.ceil(shift)), *measurement.values[1:])
-    tables = linear_estimates(replace(measurement, values=tuple(np.array(v) for v in raised)))
-    errors: dict[Margin, ErrorLaw] = {}
-    for margin in plan.workload:
-        bias = float(np.ceil(shift)) / plan.domain.cells(margin)
-        law = plan.error_of(margin)
-        errors[margin] = SimulatedErrors(
-            np.sqrt(law.standard_errors**2 + bias**2),
-            np.asarray(law.half_widths(0.95) + bias, dtype=np.float64),
-        )
-    facts: Facts = {"shift": float(np.ceil(shift)), "failure": FAILURE, "errors": "exact, bias included"}
-    return Reconstruction(tables, errors, facts)
+def _constrained(measurement: Measurement, face: Face, progress: Progress | None) -> OfficialTables:
+    unknown = FullTable(measurement.plan, face)
+    full, facts = unknown.solve(measured_vector(measurement), coins_of(measurement))
+
+    def curves() -> Curves:
+        from tabulary.reconstruct.error_curves import constrained_curves
+
+        covered = measurement.plan.estimator.covered
+        return constrained_curves(measurement, face, full, covered, progress=progress)
+
+    return OfficialTables(measurement, face, {unknown.attributes: full}, facts, curves)
 
 
-def _shrunk(measurement: Measurement, entropy: Entropy, seconds: float) -> Reconstruction:
+def _shrunk(measurement: Measurement, face: Face, progress: Progress | None) -> OfficialTables:
     # Compiled loops, loaded where they are needed.
+    from tabulary.reconstruct.error_curves import shrink_curves
     from tabulary.reconstruct.rounding.whole_tables import whole_tables
     from tabulary.reconstruct.shrink import Shrinkage
-    from tabulary.reconstruct.shrink_simulation import FEWEST, simulated_shrink_errors
 
-    plan = measurement.plan
-    shrinkage = Shrinkage(plan.domain, plan.workload.margins, plan.residual_variances)
-    estimator = plan.estimator
-    assert isinstance(estimator, ResidualsEstimator)
+    estimator = measurement.plan.estimator
+    shrinkage = Shrinkage(measurement.plan.domain, estimator.cover, estimator.variances)
     shrunken = shrinkage.tables(estimator.residuals(measurement.values.__getitem__))
-    # The tables are ready; half of the usual simulation time is enough for their errors.
-    errors, repetitions = simulated_shrink_errors(plan, shrinkage, shrunken, entropy, seconds=seconds / 2)
     facts: dict[str, str | int | float | bool] = {
         "bias_share": shrunken.bias_share,
         "largest_difference": shrunken.difference,
         "independence_mixed_in": shrunken.blended,
-        "errors": f"{'simulated' if repetitions >= FEWEST else 'closed form'}, bias included",
-        "repetitions": repetitions,
     }
-    if plan.rounding == "none":
-        real = {m: shrinkage.held(shrunken.tables, m) for m in plan.workload}
-        return Reconstruction(real, errors, facts)
-    whole, rounded = whole_tables(plan.domain, shrunken.tables, uniform=uniforms_from(entropy))
-    tables = {margin: shrinkage.held(whole, margin) for margin in plan.workload}
-    return Reconstruction(tables, _moved(errors, shrunken, tables), {**facts, **rounded})
-
-
-def _moved(
-    errors: Mapping[Margin, ErrorLaw], shrunken: "Shrunken", tables: Mapping[Margin, CellCounts]
-) -> dict[Margin, ErrorLaw]:
-    """Return the errors with those of rounding added: the squared move, averaged over the cells of each table."""
-    found: dict[Margin, ErrorLaw] = {}
-    for margin, law in errors.items():
-        move = float(np.sqrt(np.mean((tables[margin] - shrunken.table(margin)) ** 2)))
-        deviations = law.standard_errors
-        stretched = np.sqrt(deviations**2 + move**2)
-        widths = law.half_widths(0.95) * np.divide(
-            stretched, deviations, out=np.ones_like(stretched), where=deviations > 0
+    held: Mapping[Margin, CellCounts] = shrunken.tables
+    if face.rounding != "none":
+        # Where records are moved, the smaller tables that are listed must come near to theirs as well.
+        largest = max(map(len, shrunken.tables))
+        listed = [m for m in measurement.plan.workload if 1 < len(m) < largest and largest > 2]
+        real = {**shrunken.tables, **{m: shrinkage.held(shrunken.tables, m) for m in listed}}
+        whole, rounded = whole_tables(
+            measurement.plan.domain, real, uniform=uniforms_from(coins_of(measurement))
         )
-        found[margin] = SimulatedErrors(np.where(deviations > 0, stretched, 0.0), widths, 0.95)
-    return found
+        held = {margin: whole[margin] for margin in shrunken.tables}
+        facts |= rounded
+    return OfficialTables(
+        measurement,
+        face,
+        held,
+        facts,
+        lambda: shrink_curves(measurement.plan, shrinkage, shrunken, held, progress=progress),
+    )

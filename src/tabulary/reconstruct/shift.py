@@ -11,6 +11,7 @@ noise. The norm itself would reveal the noise; a quantile of its law reveals not
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,12 +19,35 @@ from tabulary.core.arrays import Floats, Integers
 from tabulary.errors import InvalidNoise, InvalidTable
 from tabulary.noise import IntegerNoise
 from tabulary.noise.sums import smallest
+from tabulary.planning import Measurement
+from tabulary.reconstruct.constrained import FullTable
+
+FAILURE = 0.05
+"""The probability with which a shifted table may still have a negative cell."""
 
 # A failure probability below this is lost in the rounding of the sums.
 _SMALLEST_FAILURE = 1e-9
 # The probability beyond the grid and the largest total of rounding; both count as failures.
 _NEGLIGIBLE = 1e-12
 _GRID = 1 << 18
+
+
+def shift_of(measurement: Measurement) -> tuple[Measurement, float]:
+    """Return the measurement with its total raised until the full table is non-negative, and by how much.
+
+    Post-processing: the shift follows from the plan alone, and fails with probability `FAILURE`.
+    """
+    plan = measurement.plan
+    noise, unknown = plan.measured[0].noise, FullTable(plan)
+    shape = unknown.linear_map.shape
+    if all(levels == 2 for levels in shape):
+        shift: float = integer_shift(noise, unknown.linear_map.size, failure=FAILURE)
+    else:
+        axes = tuple(tuple(unknown.attributes.index(a) for a in part.margin) for part in plan.measured)
+        shift = weighted_shift(noise, contrast_weights(shape, axes), failure=FAILURE)
+    # The empty set comes first; the total is raised in whole numbers.
+    total = np.array(measurement.values[0] + np.int64(np.ceil(shift)))
+    return replace(measurement, values=(total, *measurement.values[1:])), float(np.ceil(shift))
 
 
 def integer_shift(noise: IntegerNoise, coefficients: int, *, failure: float) -> int:

@@ -13,7 +13,8 @@ lowest order to the highest:
   b + d · κb/(κb + s). κ is φ² Σb²/Σb, and the strength φ² has the broad prior of `planning.interaction_prior`: its
   posterior follows from d itself (empirical Bayes), and the estimate is averaged over it;
 - the table is adjusted to the tables of its subsets, non-negative, each cell by its posterior spread: first by
-  least squares (`projection`), then for the last digits by proportional fitting.
+  least squares (`projection`), then for the last digits by proportional fitting. The largest tables are at last fitted
+  to the tables of three attributes below them.
 
 At the end all tables are scaled until they agree on what they share (`proportional.Agreement`). No full table is
 ever built. The result is non-negative and consistent, keeps structural zeros, and is biased: towards the base, by as
@@ -49,6 +50,8 @@ _SWEEPS = 30
 _BASE_SWEEPS = 300
 _CLOSE = 1e-9
 _NOISE_CLOSE = 0.01
+# Tables of this many attributes keep their accuracy as margins of larger ones.
+_KEPT = 3
 # Tables agree when no shared cell differs by more than this, relative to the total: far above the rounding of a sum
 # of ten million cells, far below a person. Where that would take too long, a hundred times as much is accepted.
 AGREEMENT = 1e-10
@@ -125,7 +128,7 @@ class Shrinkage:
         for s in self.sets:
             if len(s) > 2:
                 state.shrink(s, [state.without_highest(s)], state.found)
-        wanted = {m: state.found[m] for m in self.maximal}
+        wanted = {m: self._kept(m, state.found) for m in self.maximal}
         tables, difference, blended = self._agreed(wanted, independence, rough=rough)
         return Shrunken(tables, state.spreads, state.bias_share, difference, blended)
 
@@ -181,6 +184,19 @@ class Shrinkage:
         subsets = [found[kept] for kept in combinations(s, len(s) - 1)]
         tolerance = max(near, _CLOSE * (1 + float(found[()])))
         return fit(table, self._places(table.shape), subsets, sweeps=sweeps, tolerance=tolerance)
+
+    def _kept(self, s: Margin, found: Mapping[Margin, Floats]) -> Floats:
+        """Return the table on `s` fitted to the tables of three attributes below it.
+
+        A large table is fitted to its subsets, these to theirs, and what no table can fit adds up on the way: in a
+        table of ten attributes it made the pairs a tenth less accurate.
+        """
+        if len(s) <= _KEPT + 1:
+            return found[s]
+        table, kept = found[s], list(combinations(range(len(s)), _KEPT))
+        places = np.stack([self._projections.onto(table.shape, axes) for axes in kept])
+        targets = [found[tuple(s[i] for i in axes)] for axes in kept]
+        return fit(table, places, targets, sweeps=_SWEEPS, tolerance=_CLOSE * (1 + float(found[()])))
 
     def _places(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
         if shape not in self._subset_places:

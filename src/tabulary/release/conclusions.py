@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tabulary.core.domain import Margin
+from tabulary.core.labels import CODES, Labels
 from tabulary.core.workload import show_margin
 from tabulary.planning import Plan
-from tabulary.planning.plan import CONSTRAINED
+from tabulary.planning.face import CONSTRAINED
 from tabulary.planning.words import table_name
 from tabulary.release.limits import Disagreement, Limits, disagreement, limits_of
 from tabulary.release.svg import LEAST_SHOWN, show_count
@@ -42,7 +44,9 @@ class Conclusions:
     above_zero: int
 
 
-def conclusions(plan: Plan, tables: Sequence[ReleasedTable], *, most_limits: int) -> Conclusions:
+def conclusions(
+    plan: Plan, tables: Sequence[ReleasedTable], *, most_limits: int, labels: Labels = CODES
+) -> Conclusions:
     """Return what may and may not be concluded from the tables of a plan, with limits of the first `most_limits`.
 
     Every sentence holds for this release: a sentence that its numbers do not support is left out.
@@ -55,29 +59,30 @@ def conclusions(plan: Plan, tables: Sequence[ReleasedTable], *, most_limits: int
         above += int((table.interval()[0][allowed.reshape(table.shape)] > 0).sum())
     shared = disagreement(tables) if len(tables) <= _MOST_COMPARED else None
     linear = plan.reconstruct == "none" and all(table.covariance is not None for table in tables)
+    testable = all(table.unbiased.covariance is not None for table in tables)
     shrunk = plan.reconstruct == "shrink"
     # Symmetric noise puts half of the intervals that miss above zero; in adjusted tables, all of them may be there.
     by_noise = round(possible * (1 - CONFIDENCE) / (2 if linear else 1), 6)
     order = max(len(table.margin) for table in tables)
     drawn = shrunk and order > 1
     clear = above >= _CLEARLY * by_noise and not drawn
-    why = _drawn(order) if drawn else _by_noise(by_noise, linear=linear)
+    why = _drawn(order, _above_zero(tables)) if drawn else _by_noise(by_noise, linear=linear)
     people = _people(possible, above, why) if above else None
     may = [
         people if clear else None,
-        _differences(limits, shrunk=shrunk),
-        _agreement(shared) if shared is not None and shared.agrees else None,
-        _sums() if linear else None,
-        _test(tables) if linear else None,
+        _differences(limits, labels, shrunk=shrunk),
+        _agreement(shared, labels) if shared is not None and shared.agrees else None,
+        _sums(linear=linear) if testable else None,
+        _test(tables) if testable else None,
     ]
     may_not = [
-        _one_person(plan, tables, linear=linear),
+        _one_person(plan, tables, labels, linear=linear),
         None if clear else people,
         _empty(tables),
         _at_once(tables, shrunk=shrunk),
-        _agreement(shared) if shared is not None and not shared.agrees else None,
+        _agreement(shared, labels) if shared is not None and not shared.agrees else None,
         _biased(plan),
-        _as_exact() if linear else _untested(shrunk=shrunk),
+        _as_exact(),
         _sampled(),
     ]
     return Conclusions(
@@ -102,10 +107,16 @@ def _people(possible: int, above: int, why: str) -> Conclusion:
     )
 
 
-def _drawn(order: int) -> str:
+def _above_zero(tables: Sequence[ReleasedTable]) -> int:
+    """Return how many cells the unbiased estimates put above zero, each with an interval of its own."""
+    return sum(int((np.asarray(table.unbiased.interval()[0]) > 0).sum()) for table in tables)
+
+
+def _drawn(order: int, seen: int) -> str:
     return (
         "The count of such a cell may follow from "
-        f"{'its row and column' if order == 2 else 'smaller tables'} alone."
+        f"{'its row and column' if order == 2 else 'smaller tables'} alone. The measurements by themselves put "
+        f"{show_count(seen)} cell{'' if seen == 1 else 's'} above zero."
     )
 
 
@@ -116,7 +127,7 @@ def _by_noise(expected: float, *, linear: bool) -> str:
     return f"A cell that is truly empty gets such an interval about one time in {often}, or less often."
 
 
-def _differences(limits: Sequence[Limits], *, shrunk: bool) -> Conclusion | None:
+def _differences(limits: Sequence[Limits], labels: Labels, *, shrunk: bool) -> Conclusion | None:
     known = [(each.difference, each) for each in limits if each.difference]
     if not known:
         return None
@@ -124,7 +135,7 @@ def _differences(limits: Sequence[Limits], *, shrunk: bool) -> Conclusion | None
     spread = (
         f"that is {show_count(_up(least))}"
         if least == most
-        else f"that is from {show_count(_up(least))}, in {table_name(finest.margin)}, to {show_count(_up(most))}"
+        else f"that is from {show_count(_up(least))}, in {_name(finest.margin, labels)}, to {show_count(_up(most))}"
     )
     return Conclusion(
         "That two counts of one table differ, if their difference is larger than noise makes it.",
@@ -134,7 +145,7 @@ def _differences(limits: Sequence[Limits], *, shrunk: bool) -> Conclusion | None
     )
 
 
-def _agreement(found: Disagreement) -> Conclusion | None:
+def _agreement(found: Disagreement, labels: Labels) -> Conclusion | None:
     if not found.compared:
         return None
     if found.agrees:
@@ -142,7 +153,7 @@ def _agreement(found: Disagreement) -> Conclusion | None:
             "That sums over different tables agree.",
             "If two tables share attributes, they give the same sums: you may add up either one.",
         )
-    where = f"on {' and '.join(found.on)}" if found.on else "on the total"
+    where = f"on {' and '.join(map(labels.name, found.on))}" if found.on else "on the total"
     return Conclusion(
         "That something is wrong if two tables disagree.",
         f"Each table has its own noise: their sums differ by up to {show_count(round(found.largest, 1))} "
@@ -151,11 +162,15 @@ def _agreement(found: Disagreement) -> Conclusion | None:
     )
 
 
-def _sums() -> Conclusion:
+def _sums(*, linear: bool) -> Conclusion:
+    why = (
+        "The mean of the noise is zero, so a sum is not biased."
+        if linear
+        else "They are made from the unbiased estimates, not from the published counts."
+    )
     return Conclusion(
         "Sums and differences of counts, with an interval of their own.",
-        "The mean of the noise is zero, so a sum is not biased. Its error is not the sum of the errors; "
-        "tabulary.infer.interval computes it.",
+        f"{why} The error of a sum is not the sum of the errors; tabulary.infer.interval computes it.",
     )
 
 
@@ -167,18 +182,19 @@ def _test(tables: Sequence[ReleasedTable]) -> Conclusion | None:
     asked = "Whether attributes are related" if len(margin) > 1 else "Whether levels are equally frequent"
     return Conclusion(
         f"{asked}, by a test that knows the noise.",
-        "A test asks whether the effect is more than noise and chance would make. In this folder:",
-        f"tabulary test . {_shell(show_margin(margin))}",
+        "A test asks whether the effect is more than noise and chance would make. Its p-value says how often they "
+        "alone would make as much: below 0.05, once in twenty times, it is usually called a finding. In this folder:",
+        f"tabulary test . {shell_word(show_margin(margin))}",
     )
 
 
-def _one_person(plan: Plan, tables: Sequence[ReleasedTable], *, linear: bool) -> Conclusion:
+def _one_person(plan: Plan, tables: Sequence[ReleasedTable], labels: Labels, *, linear: bool) -> Conclusion:
     whose = (
         "The promise above covers only the sensitive attributes"
         if plan.neighbours.sensitive
         else "The promise above limits what all tables together say about one person"
     )
-    finest = min((_finest(table) for table in tables), key=lambda each: each[0]) if linear else None
+    finest = min((_finest(table, labels) for table in tables), key=lambda each: each[0]) if linear else None
     if finest is None or math.isinf(finest[0]):
         return Conclusion(
             "Who is in a cell, or that one person is there.",
@@ -199,10 +215,14 @@ def _one_person(plan: Plan, tables: Sequence[ReleasedTable], *, linear: bool) ->
     )
 
 
-def _finest(table: ReleasedTable) -> tuple[float, str]:
+def _finest(table: ReleasedTable, labels: Labels) -> tuple[float, str]:
     """Return the smallest half-width of the cells that have noise, infinite without any, and the table's name."""
     noisy = np.asarray(table.half_widths(), dtype=np.float64)[np.asarray(table.standard_errors) > 0]
-    return float(noisy.min(initial=math.inf)), table_name(table.margin)
+    return float(noisy.min(initial=math.inf)), _name(table.margin, labels)
+
+
+def _name(margin: Margin, labels: Labels) -> str:
+    return table_name(tuple(map(labels.name, margin)))
 
 
 def _empty(tables: Sequence[ReleasedTable]) -> Conclusion:
@@ -263,7 +283,7 @@ def _biased(plan: Plan) -> Conclusion | None:
             return Conclusion(
                 "That attributes are unrelated because these tables show no relation.",
                 "The tables are shrunk towards their base, and relations that are weaker than the noise "
-                "are missing.",
+                "are missing. A test uses the unbiased estimates instead.",
             )
         case "shift":
             return Conclusion(
@@ -276,7 +296,7 @@ def _biased(plan: Plan) -> Conclusion | None:
                 "That sums over many small cells are right.",
                 "The tables were made non-negative, which makes small counts larger and large ones "
                 "smaller. The stated errors are for single cells and include that bias; they do not give "
-                "the error of a sum.",
+                "the error of a sum. Sums from the unbiased estimates have no such bias.",
             )
     return None
 
@@ -286,15 +306,6 @@ def _as_exact() -> Conclusion:
         "Anything from a method that treats these counts as exact.",
         "A chi-squared test from any package finds association in the noise, and finds more of it with "
         "larger noise.",
-    )
-
-
-def _untested(*, shrunk: bool) -> Conclusion:
-    return Conclusion(
-        "Whether attributes are related, by a test.",
-        "After such a reconstruction the dependence between the errors of cells is not known; a test that "
-        f"treats the counts as exact finds too much{' or too little' if shrunk else ''}. Tests need a "
-        "release of the same tables with reconstruct = “none”.",
     )
 
 
@@ -311,10 +322,10 @@ def _up(width: float) -> float:
     return width if float(width).is_integer() else math.ceil(10 * width) / 10
 
 
-def _shell(word: str) -> str:
+def shell_word(word: str) -> str:
     r"""Return a word, quoted for most shells.
 
-    >>> _shell("[sex age]"), _shell('[sex "birth country"]')
+    >>> shell_word("[sex age]"), shell_word('[sex "birth country"]')
     ('"[sex age]"', '\'[sex "birth country"]\'')
     """
     return shlex.quote(word) if set(word) & set('"$`\\!') else f'"{word}"'

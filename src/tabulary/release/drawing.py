@@ -12,7 +12,19 @@ import vl_convert
 
 from tabulary.release.palette import COLOURS, DASHES, INK, SHAPES, SOFT
 
-__all__ = ["COLOURS", "DASHES", "INK", "SHAPES", "SOFT", "inline", "png", "save_both", "styled", "svg"]
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "INK",
+    "SHAPES",
+    "SOFT",
+    "html",
+    "inline",
+    "png",
+    "save_both",
+    "styled",
+    "svg",
+]
 
 # A screen with two pixels a point shows a PNG of twice the size sharply.
 _PNG_SCALE = 2
@@ -55,6 +67,11 @@ def svg(chart: Any) -> str:
 def png(chart: Any) -> bytes:
     """Return a chart as PNG, sharp on a screen with two pixels a point."""
     return bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=_PNG_SCALE))
+
+
+def html(chart: Any) -> str:
+    """Return a chart as a page that needs nothing from elsewhere."""
+    return str(vl_convert.vegalite_to_html(chart.to_json(), bundle=True))
 
 
 def save_both(chart: Any, stem: Path) -> tuple[Path, Path]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tabulary.core.domain import MAX_CELLS, Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable, PublicError
-from tabulary.planning import Plan, SimulatedErrors
+from tabulary.planning import Plan, StatedErrors
 from tabulary.release.cutting import cut
 from tabulary.release.signing import PublicKey, SigningKey, signature_from_text, signature_text
 from tabulary.release.table import CONFIDENCE, VALUE_COLUMNS, ReleasedTable
@@ -31,7 +31,7 @@ SIGNATURE_HEADER = "Tabulary-Signature"
 _FIELDS = {
     *("schema", "dataset", "version", "method", "question", "variables", "impossible"),
     *VALUE_COLUMNS,
-    *("errors", "plan", "reconstructed", "perturbation", "promise"),
+    *("estimate", "errors", "plan", "reconstructed", "perturbation", "promise"),
 }
 # Two machines may compute a standard error to a different last digit; a false claim differs by more.
 _TOLERANCE = 1e-9
@@ -79,10 +79,11 @@ def table_document(
     `question` is the question as plain data, and `labels` are the names of the attributes for readers. A withheld
     count is None. `impossible` lists the numbers of the cells that the domain declares impossible. `errors` says
     where the standard errors and intervals come from: they follow from the "plan", were "simulated" for a
-    reconstructed table, or are "unknown" and left out.
+    reconstructed table, or are "unknown" and left out. `estimate` holds the unbiased face of a table that has another
+    published face.
 
-    >>> from tabulary.planning import SimulatedErrors
-    >>> errors = SimulatedErrors(np.array([1.5, 2.0]), np.array([3.0, 4.0]))
+    >>> from tabulary.planning import StatedErrors
+    >>> errors = StatedErrors(np.array([1.5, 2.0]), np.array([3.0, 4.0]))
     >>> table = ReleasedTable(Table(Domain({"sex": ["F", "M"]}), [120, 98]), errors)
     >>> source = Provenance("census", "2026", "fixed", "ε = 1", plan="5f3a", reconstructed=True)
     >>> document = table_document(table, source, {"by": ["sex"]})
@@ -144,7 +145,8 @@ def table_from_document(document: object, plan: Plan | None = None) -> ReleasedT
     """Return the released table that a document holds; refuse any other document and any false claim.
 
     Errors that follow from a plan are derived from it again, with their correlation: `plan` must be the one that the
-    document names, and the stated standard errors must equal the derived ones. Simulated errors are taken as stated.
+    document names, and the stated standard errors must equal the derived ones. Simulated errors are taken as stated;
+    the errors of the unbiased face of such a table follow from its plan.
     """
     read = _checked(document)
     if read["errors"] == "unknown":
@@ -154,7 +156,7 @@ def table_from_document(document: object, plan: Plan | None = None) -> ReleasedT
         )
     by, where, keep = _question(read["question"])
     counts = _numbers(read, "count")
-    if read["errors"] == "simulated":
+    if read["errors"] == "simulated" and read["estimate"] is None:
         return ReleasedTable(Table(_domain(read), counts), _stated_errors(read, counts))
     if plan is None or plan.digest() != read["plan"]:
         raise InvalidTable(
@@ -165,6 +167,9 @@ def table_from_document(document: object, plan: Plan | None = None) -> ReleasedT
         zip(blank.domain.attributes, blank.domain.levels, strict=True)
     ) or np.flatnonzero(blank.domain.impossible(by)).tolist() != read["impossible"]:
         raise InvalidTable("the attributes and levels of the table are not those of its plan and question.")
+    if read["estimate"] is not None:
+        linear = ReleasedTable(Table(blank.domain, _numbers(read, "estimate")), blank.errors)
+        return ReleasedTable(Table(blank.domain, counts), _stated_errors(read, counts), linear)
     released = ReleasedTable(Table(blank.domain, counts), blank.errors)
     for name, derived in zip(VALUE_COLUMNS[1:], _error_columns(released), strict=True):
         if not np.allclose(_numbers(read, name), derived, rtol=_TOLERANCE, atol=_TOLERANCE):
@@ -191,9 +196,10 @@ def _values(table: ReleasedTable | WithheldCounts) -> dict[str, object]:
     # A masked array lists what it withholds as None.
     counts: dict[str, object] = {count: table.counts.reshape(-1).tolist()}
     if not isinstance(table, ReleasedTable):
-        return counts | dict.fromkeys(others)
+        return counts | dict.fromkeys((*others, "estimate"))
     columns = zip(others, _error_columns(table), strict=True)
-    return counts | {name: array.reshape(-1).tolist() for name, array in columns}
+    estimate = None if table.linear is None else table.estimate.reshape(-1).tolist()
+    return counts | {name: array.reshape(-1).tolist() for name, array in columns} | {"estimate": estimate}
 
 
 def _error_columns(table: ReleasedTable) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -214,6 +220,7 @@ def _checked(document: object) -> dict[str, Any]:
             "variables": list(variables),
             "impossible": list(),
             "count": list(),
+            "estimate": list() | None,
             "errors": "plan" | "simulated" | "unknown",
             "plan": str() | None,
             "reconstructed": bool(),
@@ -282,13 +289,16 @@ def _numbers(read: Mapping[str, Any], name: str) -> NDArray[Any]:
     return array
 
 
-def _stated_errors(read: Mapping[str, Any], counts: NDArray[Any]) -> SimulatedErrors:
+def _stated_errors(read: Mapping[str, Any], counts: NDArray[Any]) -> StatedErrors:
     deviations = _numbers(read, "standard_error").astype(np.float64)
     lower, upper = _numbers(read, "lower_95"), _numbers(read, "upper_95")
-    widths = (upper - counts).astype(np.float64)
-    if (deviations < 0).any() or (widths < 0).any() or not np.allclose(counts - lower, widths, atol=1e-6):
+    # What numpy computes on no axes is a scalar.
+    widths = np.asarray(upper - counts, dtype=np.float64)
+    # An interval ends at zero, since no count is below it.
+    ends = np.maximum(counts - widths, 0)
+    if (deviations < 0).any() or (widths < 0).any() or not np.allclose(lower, ends, atol=1e-6):
         raise InvalidTable("the standard errors and intervals in the document are not those of any table.")
-    return SimulatedErrors(deviations, widths, CONFIDENCE)
+    return StatedErrors(deviations, widths, CONFIDENCE)
 
 
 def _blank(

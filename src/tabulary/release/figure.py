@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tabulary.core.labels import CODES, Labels
 from tabulary.errors import InvalidTable
 from tabulary.release.svg import (
     BOLD,
@@ -16,6 +17,7 @@ from tabulary.release.svg import (
     legend_entries,
     picture,
     show_count,
+    show_width,
     svg_text,
     told_apart,
     whisker_path,
@@ -46,7 +48,7 @@ class Cell:
     @property
     def width_text(self) -> str:
         """The half-width, or nothing where there is no error."""
-        return "" if self.impossible else f"± {show_count(self.half_width)}"
+        return "" if self.impossible else f"± {show_width(self.half_width)}"
 
 
 def axis_over(table: ReleasedTable, left: float, right: float) -> Axis:
@@ -64,7 +66,14 @@ def cells_of(table: ReleasedTable) -> Iterator[Cell]:
         yield Cell(count, width, is_impossible)
 
 
-def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, standalone: bool = True) -> str:
+def whisker_svg(
+    table: ReleasedTable,
+    *,
+    title: str = "",
+    width: int = 720,
+    standalone: bool = True,
+    labels: Labels = CODES,
+) -> str:
     """Return a dot-and-whisker picture of a table of one or two attributes.
 
     One row per cell, grouped by the first attribute where there are two. A whisker is the 95 % interval of its
@@ -77,12 +86,12 @@ def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, stan
             "it, or another table of the release."
         )
     grouped = len(table.margin) == 2
-    labels = told_apart(table.domain.levels_of(table.margin[-1]))
-    groups = told_apart(table.domain.levels_of(table.margin[0])) if grouped else ("",)
-    heading = title or " by ".join(table.margin)
+    names = told_apart(labels.levels(table.domain, table.margin[-1]))
+    groups = told_apart(labels.levels(table.domain, table.margin[0])) if grouped else ("",)
+    heading = title or " by ".join(map(labels.name, table.margin))
     cells = list(cells_of(table))
     indent = 14 if grouped else 0
-    widest = max([*(len(label) + indent / CHARACTER for label in labels), *(BOLD * len(g) for g in groups)])
+    widest = max([*(len(label) + indent / CHARACTER for label in names), *(BOLD * len(g) for g in groups)])
     stub = MARGIN + CHARACTER * widest + 14
     numbers = max(CHARACTER * len(f"{c.text} {c.width_text}") for c in cells) + 22
     axis = axis_over(table, stub, max(width - MARGIN - numbers, stub + 120))
@@ -95,7 +104,7 @@ def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, stan
             y += _GROUP_GAP if number else 0
             parts.append(svg_text(MARGIN, y + 15, group, "strong"))
             y += _ROW
-        for label, cell in zip(labels, cells[number * len(labels) :], strict=False):
+        for label, cell in zip(names, cells[number * len(names) :], strict=False):
             parts.append(svg_text(MARGIN + indent, y + 15, label))
             parts.append(f'<g transform="translate(0 {y:g})">{_mark(cell, axis)}</g>')
             shown = f"{cell.text} {cell.width_text}".strip()
@@ -109,7 +118,7 @@ def whisker_svg(table: ReleasedTable, *, title: str = "", width: int = 720, stan
     doubtful, impossible = any(c.noise_dominates for c in cells), any(c.impossible for c in cells)
     legend, bottom = _legend(y + 46, width, some_dominated=doubtful, some_impossible=impossible)
     named = f"{heading}: noisy counts with their 95 % intervals"
-    told = told_extremes(table)
+    told = told_extremes(table, labels)
     return picture(width, bottom + 16, named, told, [*back, legend, *parts], standalone=standalone)
 
 
@@ -123,7 +132,7 @@ def whisker_glyph(cell: Cell, axis: Axis) -> str:
     )
 
 
-def told_extremes(table: ReleasedTable) -> str:
+def told_extremes(table: ReleasedTable, labels: Labels = CODES) -> str:
     """Return a description of a picture of a table: its largest count, its smallest, and the uncertain counts."""
     cells = list(cells_of(table))
     possible = [number for number, cell in enumerate(cells) if not cell.impossible]
@@ -132,8 +141,8 @@ def told_extremes(table: ReleasedTable) -> str:
 
     def told(number: int) -> str:
         place = np.unravel_index(number, table.shape)
-        labels = [table.domain.levels_of(a)[i] for a, i in zip(table.margin, place, strict=True)]
-        return f"{', '.join(labels) or 'total'}: {cells[number].text} {cells[number].width_text}"
+        levels = [labels.levels(table.domain, a)[i] for a, i in zip(table.margin, place, strict=True)]
+        return f"{', '.join(levels) or 'total'}: {cells[number].text} {cells[number].width_text}"
 
     # Ties go to the first, so that the same table always says the same.
     largest, smallest = (pick(possible, key=lambda n: cells[n].count) for pick in (max, min))

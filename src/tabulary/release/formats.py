@@ -5,10 +5,11 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.labels import Labels
 from tabulary.planning import Plan
 from tabulary.release.table import ReleasedTable, column_names
 
@@ -97,15 +98,18 @@ def parquet_bytes(table: "pa.Table") -> bytes:
     return buffer.getvalue()
 
 
-def expected_bytes(plan: Plan, formats: Collection[str] = ()) -> int:
+def expected_bytes(plan: Plan, formats: Collection[str] = (), labels: Sequence[Labels] = ()) -> int:
     """Return an upper estimate of the size of the plan's release, to check the disk beforehand.
 
     It counts both formats of every table, with at most one line of text per cell and a few numbers, and the report,
     which shows a few hundred cells of each table and draws a picture of it. Each further format in `formats` names
-    every level a few times and every cell up to twice. Reads no data.
+    every level a few times and every cell up to twice, and holds all words in every language. Reads no data.
     """
-    # The manifest and the report name each measured part and its law.
-    size = (1 << 17) + 1_000 * len(plan.measured)
+    words = sum(len(json.dumps(each.describe(), ensure_ascii=False).encode()) for each in labels)
+    # The manifest and the report name each measured part and its law, and each table has a curve of its errors.
+    size = (1 << 17) + 1_000 * (len(plan.measured) + len(plan.estimator.covered)) + 4 * words
+    # Each measured number, with its part and its place.
+    size += 20 * sum(part.query.draws(plan.measured_domain) for part in plan.measured)
     for margin in plan.workload:
         domain = plan.domain.project(margin)
         line = sum(_longest_label(domain, attribute) + 3 for attribute in margin) + 80
@@ -115,7 +119,12 @@ def expected_bytes(plan: Plan, formats: Collection[str] = ()) -> int:
             domain.size * (line + 40) + 200 * min(domain.size, 1_000) + sum(map(len, column_names(margin)))
         )
         named = sum(len(level.encode()) + 8 for levels in domain.levels for level in levels)
-        size += len(formats) * (domain.size * (2 * line + 80) + 4 * named + (1 << 14))
+        # Beside each code its label, in the default language.
+        beside = sum(_longest_text(labels[0], a) for a in margin) if labels else 0
+        shown = 4 * beside * min(domain.size, 1_000)
+        size += shown + len(formats) * (
+            domain.size * (2 * (line + beside) + 80) + 4 * (named + words) + (1 << 14)
+        )
     return size
 
 
@@ -133,6 +142,10 @@ def _texts(column: "pa.Array") -> "pa.Array":
 
 def _field(text: str) -> str:
     return '"{}"'.format(text.replace('"', '""')) if set(text) & set('",\r\n') else text
+
+
+def _longest_text(labels: Labels, attribute: str) -> int:
+    return max((len(text.encode()) for text in labels.variable(attribute).levels.values()), default=0)
 
 
 def _longest_label(domain: Domain, attribute: str) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from tabulary.core.labels import CODES, Labels
 from tabulary.errors import InvalidTable
 from tabulary.release.figure import Cell, cells_of, told_extremes
 from tabulary.release.svg import (
@@ -77,7 +78,14 @@ def fits_a_heat_map(table: ReleasedTable) -> bool:
     return max(rows, columns) <= MOST_SIDE and math.prod(leading) <= MOST_PANELS
 
 
-def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, standalone: bool = True) -> str:
+def heat_map_svg(
+    table: ReleasedTable,
+    *,
+    title: str = "",
+    width: int = 880,
+    standalone: bool = True,
+    labels: Labels = CODES,
+) -> str:
     """Return a heat map of a table: its last two attributes are rows and columns, the levels of others are panels.
 
     The shade grows with the square root of the count, with one scale for all panels; a negative count, which only
@@ -92,10 +100,10 @@ def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, sta
             f"combinations of other levels, but this table has the shape {table.shape}. Use a slice of it."
         )
     cells = list(cells_of(table))
-    *leading, row_attribute, column_attribute = table.margin
-    panels = list(product(*map(table.domain.levels_of, leading)))
-    rows = told_apart(table.domain.levels_of(row_attribute), _LABEL)
-    columns = told_apart(table.domain.levels_of(column_attribute), _LABEL)
+    *leading, row_attribute, column_attribute = map(labels.name, table.margin)
+    levels = [labels.levels(table.domain, attribute) for attribute in table.margin]
+    panels = list(product(*levels[:-2]))
+    rows, columns = (told_apart(each, _LABEL) for each in levels[-2:])
     stub = MARGIN + CHARACTER * max(map(len, (*rows, shortened(row_attribute, _LABEL)))) + 10
     room = width - stub - MARGIN
     most = max([cell.count for cell in cells if not cell.impossible], default=0.0)
@@ -127,8 +135,8 @@ def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, sta
         parts += _panel(grid, own, x, y + grid.head, most)
     bottom = top + math.ceil(len(panels) / beside) * block - _GAP + 22
     legend, bottom, reach = _legend(cells, grid, most, bottom)
-    heading = title or " by ".join(table.margin)
-    said = MARGIN + PROSE * CHARACTER * max(map(len, subtitle))
+    heading = title or " by ".join(map(labels.name, table.margin))
+    said = MARGIN + CHARACTER * max(TITLE * len(heading), PROSE * max(map(len, subtitle)))
     wide = max(stub + beside * pitch - _GAP, reach, min(said, width - MARGIN)) + MARGIN
     letters = (wide - 2 * MARGIN) / CHARACTER
     parts.append(svg_text(MARGIN, 28, shortened(heading, int(letters / TITLE)), "title"))
@@ -137,7 +145,7 @@ def heat_map_svg(table: ReleasedTable, *, title: str = "", width: int = 880, sta
         for number, words in enumerate(subtitle)
     ]
     parts.append(legend)
-    told = f"Heat map. {told_extremes(table)}"
+    told = f"Heat map. {told_extremes(table, labels)}"
     return picture(
         wide, bottom, f"{heading}: noisy counts, shaded", told, parts, standalone=standalone, hatched=True
     )
@@ -151,6 +159,7 @@ def _layout(
     As many panels as can show their numbers, in a picture that is not too high; if none can, as many as fit.
     """
     named = BOLD * CHARACTER * max(map(len, names))
+    letters = _Letters.of(cells)
 
     def placed(grid: _CellLayout) -> tuple[_CellLayout, float, int]:
         # A panel is as wide as its cells, or as its name.
@@ -158,19 +167,33 @@ def _layout(
         return grid, pitch, min(max(1, int((room + _GAP) // pitch)), len(names))
 
     for wanted in range(len(names), 0, -1):
-        grid, pitch, beside = placed(_grid(rows, columns, cells, max((room + _GAP) / wanted - _GAP, named)))
+        grid, pitch, beside = placed(_grid(rows, columns, letters, max((room + _GAP) / wanted - _GAP, named)))
         high = math.ceil(len(names) / beside) * (_NAMED + grid.head + grid.height + _GAP)
         if grid.lines and (high <= _TALLEST or len(names) == 1):
             return grid, pitch, beside
-    return placed(_grid(rows, columns, cells, 0))
+    return placed(_grid(rows, columns, letters, 0))
 
 
-def _grid(rows: tuple[str, ...], columns: tuple[str, ...], cells: Sequence[Cell], room: float) -> _CellLayout:
+@dataclass(frozen=True)
+class _Letters:
+    """The most letters of a count, of a half-width, and of both in one line, over the cells of a table."""
+
+    count: int
+    width: int
+    both: int
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell]) -> "_Letters":
+        shown = [(len(cell.text), len(cell.width_text)) for cell in cells]
+        counts, widths = zip(*shown, strict=True)
+        return cls(max(counts), max(widths), max(count + 1 + width for count, width in shown))
+
+
+def _grid(rows: tuple[str, ...], columns: tuple[str, ...], letters: _Letters, room: float) -> _CellLayout:
     """Return the roomiest layout that fits: numbers in one line, in two, under upright names, then shades alone."""
     name = CHARACTER * max(map(len, columns)) + 14
-    whole = CHARACTER * max(len(f"{cell.text} {cell.width_text}") for cell in cells) + 14
-    text = CHARACTER * max(len(cell.text) for cell in cells)
-    beneath = 0.86 * CHARACTER * max(len(cell.width_text) for cell in cells)
+    whole = CHARACTER * letters.both + 14
+    text, beneath = CHARACTER * letters.count, 0.86 * CHARACTER * letters.width
     number = max(text, beneath, _NARROWEST - 14) + 14
     upright = name + 2
     if len(rows) <= _MOST_NUMBERED:

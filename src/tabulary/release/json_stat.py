@@ -7,6 +7,7 @@ last and fastest one, and every value has a `status`. The form is that of json-s
 import json
 from typing import Any
 
+from tabulary.core.labels import VariableLabels
 from tabulary.core.long_form import value_name
 from tabulary.release.publication import Publication, Status
 
@@ -34,6 +35,7 @@ def json_stat_document(published: Publication) -> dict[str, Any]:
                     level: published.level_label(attribute, level) for level in domain.levels_of(attribute)
                 },
             },
+            **_about(published.words.variable(attribute)),
         }
         for attribute in domain.attributes
     }
@@ -42,11 +44,19 @@ def json_stat_document(published: Publication) -> dict[str, Any]:
         "category": {
             "index": list(labels),
             "label": dict(labels),
-            "unit": {name: {"label": "people", "decimals": published.decimals(name)} for name in labels},
+            "unit": {
+                name: {"label": published.unit, "decimals": published.decimals(name)} for name in labels
+            },
         },
     }
     columns = [published.values(name) for name in labels]
     words = {"label": published.heading, "source": published.origin, "note": list(published.small_print())}
+    given = published.words
+    told = {
+        "title": given.title,
+        "unit": given.unit,
+        "language": given.language,
+    }
     return {
         "version": "2.0",
         "class": "dataset",
@@ -59,9 +69,20 @@ def json_stat_document(published: Publication) -> dict[str, Any]:
         "status": [mark for mark in published.marks() for _ in labels],
         "extension": {
             **published.facts,
+            **{name: said for name, said in told.items() if said},
             "edition": published.edition,
             "status": {s.value: published.meaning(s) for s in Status},
         },
+    }
+
+
+def _about(variable: VariableLabels) -> dict[str, Any]:
+    """Return what a publisher says about an attribute; JSON-stat leaves all but notes to extensions."""
+    told = {"description": variable.description, "unit": variable.unit, "source": variable.source}
+    more = {name: said for name, said in told.items() if said}
+    return {
+        **({"note": list(variable.notes)} if variable.notes else {}),
+        **({"extension": more} if more else {}),
     }
 
 

@@ -41,12 +41,11 @@ def snippets(margins: Sequence[Margin], *, linear: bool = True) -> tuple[Snippet
     )
     table[table["lower_95"] > 0]  # intervals above zero; noise alone puts up to one empty cell in forty here
     """
-    margin = next((m for m in margins if len(m) == 2), margins[0])
+    margin = _example(margins)
     csv, parquet = file_names(margins)[margin]
     count, error, lower, upper = column_names(margin)
     types = ", ".join(f"{_quoted(a)}: str" for a in margin)
     kinds = ", ".join(['"character"'] * len(margin) + ['"numeric"'] * len(VALUE_COLUMNS))
-    shown = ", ".join(map(_quoted, margin)) + ("," if len(margin) == 1 else "")
     above = "intervals above zero" + (
         "; noise alone puts up to one empty cell in forty here" if linear else ""
     )
@@ -56,7 +55,7 @@ def snippets(margins: Sequence[Margin], *, linear: bool = True) -> tuple[Snippet
             "python",
             "import tabulary as tb\n\n"
             'release = tb.Release.load(".")\n'
-            f"table = release[{shown or '()'}]\n"
+            f"table = release[{_key(margin)}]\n"
             "table.counts, table.standard_errors\n"
             "lower, upper = table.interval(0.95)\n"
             f"frame = table.to_pandas()  # columns: {', '.join([*margin, count, error, lower, upper])}",
@@ -96,6 +95,51 @@ def snippets(margins: Sequence[Margin], *, linear: bool = True) -> tuple[Snippet
             f"table <- arrow::read_parquet({_quoted(parquet)})\n{_shown_in_r(margin, count, error)}",
         ),
     )
+
+
+def estimate_snippets(margins: Sequence[Margin]) -> tuple[Snippet, ...]:
+    """Return code that reads the unbiased estimates of one table, and the measurements that they are made of.
+
+    >>> print(estimate_snippets([("sex",)])[0].code)
+    import tabulary as tb
+    <BLANKLINE>
+    unbiased = tb.Release.load(".")["sex",].unbiased
+    unbiased.counts, unbiased.standard_errors  # may be negative; the mean of their errors is zero
+    """
+    return (
+        Snippet(
+            "Tabulary: the unbiased estimates of a table, with the exact law of their noise",
+            "python",
+            "import tabulary as tb\n\n"
+            f'unbiased = tb.Release.load(".")[{_key(_example(margins))}].unbiased\n'
+            "unbiased.counts, unbiased.standard_errors  # may be negative; the mean of their errors is zero",
+        ),
+        Snippet(
+            "pandas: every noisy number as it was measured",
+            "python",
+            "import json\n\nimport pandas as pd\n\n"
+            'measured = pd.read_parquet("measurements.parquet")  # columns: part, cell, value\n'
+            'with open("manifest.json", encoding="utf-8") as file:\n'
+            '    parts = json.load(file)["plan"]["measured"]  # what each part measures, and the law of its noise\n'
+            'first = measured[measured["part"] == 0]  # the numbers of parts[0], the last attribute fastest',
+        ),
+        Snippet(
+            "R: every noisy number as it was measured",
+            "r",
+            'measured <- arrow::read_parquet("measurements.parquet")  # columns: part, cell, value\n'
+            'parts <- jsonlite::read_json("manifest.json")$plan$measured\n'
+            "first <- measured[measured$part == 0, ]  # the numbers of parts[[1]], the last attribute fastest",
+        ),
+    )
+
+
+def _example(margins: Sequence[Margin]) -> Margin:
+    return next((m for m in margins if len(m) == 2), margins[0])
+
+
+def _key(margin: Margin) -> str:
+    """Return the attributes of a table between the brackets of `release[...]`."""
+    return ", ".join(map(_quoted, margin)) + ("," if len(margin) == 1 else "") or "()"
 
 
 def _shown_in_r(margin: Margin, count: str, error: str) -> str:

@@ -5,19 +5,26 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib.metadata import version
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
 
 from tabulary.core.head import Receipt
-from tabulary.errors import PublicError
-from tabulary.planning import Plan
+from tabulary.errors import InvalidArgument, PublicError, listed
+from tabulary.reconstruct.coins import measurement_digest
 from tabulary.release.formats import file_names
+from tabulary.release.measurements import COLUMNS, MEASUREMENTS, sizes_of
 from tabulary.release.promise import promise_of
 from tabulary.release.signing import PublicKey, SigningKey, signature_from_text, signature_text
 from tabulary.release.table import CONFIDENCE, ReleasedTable, column_names
 from tabulary.release.writers import ALWAYS, FORMATS, extra_formats, extra_names
+
+if TYPE_CHECKING:
+    from tabulary.release.release import Release
 
 SCHEMA = "tabulary-release/1"
 """The meaning of a manifest with this name never changes; another meaning gets another name."""
@@ -26,9 +33,6 @@ MANIFEST = "manifest.json"
 REPORT = "report.html"
 SIGNATURE = "manifest.sig"
 LONGEST_SIGNATURE = 100
-
-Fact = str | int | float | bool
-"""What a reconstruction may say about itself, one fact."""
 
 # The list of engines is not known here: any database that Ibis supports may be one.
 _ENGINE = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -39,11 +43,42 @@ TOLERANCE = 1e-9
 
 FIELDS = frozenset(
     {
-        *("schema", "title", "date", "software", "formats", "ledger", "signer", "plan", "plan_digest"),
-        *("promise", "confidence", "expected_errors", "reconstruction", "tables", "files", "digest"),
+        *(
+            "schema",
+            "date",
+            "software",
+            "formats",
+            "ledger",
+            "signer",
+            "labels",
+            "counted",
+            "plan",
+            "plan_digest",
+        ),
+        *("promise", "confidence", "expected_errors", "measurements", "face", "tables", "files", "digest"),
     }
 )
 """The fields of every manifest."""
+
+
+class EpsilonPlace(StrEnum):
+    """Where the report names the parameter of the promise: in its folded part only, or on the first screen too."""
+
+    folded = "folded"
+    first = "first"
+
+    @classmethod
+    def named(cls, name: str) -> "EpsilonPlace":
+        """Return a place by its name, or raise InvalidArgument.
+
+        >>> EpsilonPlace.named("first")
+        <EpsilonPlace.first: 'first'>
+        """
+        if name not in list(cls):
+            raise InvalidArgument(
+                f"the place of the parameter of the promise in the report must be one of {listed(cls)}, not {name!r}."
+            )
+        return cls(name)
 
 
 @dataclass(frozen=True)
@@ -52,22 +87,21 @@ class Imprint:
 
     `formats` are those besides CSV and Parquet, which every release has. `engine` is the engine that counted the
     records, if records were counted. `receipt` names the ledger that paid, and `signer` the signer of the manifest;
-    None if it is not signed.
+    None if it is not signed. `epsilon` concerns the report alone.
     """
 
-    title: str
     date: str
     software: str
     formats: tuple[str, ...] = ()
     engine: str | None = None
     receipt: Receipt | None = None
     signer: PublicKey | None = None
+    epsilon: EpsilonPlace = EpsilonPlace.folded
 
     def describe(self) -> dict[str, object]:
         """Return the imprint as the fields of a manifest."""
         return {
             "schema": SCHEMA,
-            "title": self.title,
             "date": self.date,
             "software": {"name": "tabulary", "version": self.software, "engine": self.engine},
             "formats": list(self.formats),
@@ -79,7 +113,7 @@ class Imprint:
     def from_manifest(cls, manifest: Mapping[str, Any], note: Callable[[str], None]) -> "Imprint | None":
         """Return the imprint that a manifest states; report to `note` the fields that Tabulary would write otherwise.
 
-        None where title, date or software cannot be read.
+        None where date or software cannot be read.
         """
         formats = _read_formats(manifest.get("formats"), note)
         signer = None
@@ -97,15 +131,14 @@ class Imprint:
                 note(f"{MANIFEST}: 'ledger' does not name the entry of a ledger the way Tabulary does.")
         match manifest:
             case {
-                "title": str(title),
                 "date": str(date),
                 "software": {"name": "tabulary", "version": str(software), "engine": engine, **rest},
             } if _is_date(date) and not rest:
                 if engine is not None and not is_engine(engine):
                     note(f"{MANIFEST}: 'software' does not name the engine that counted the records.")
                     return None
-                return cls(title, date, software, formats, engine, receipt, signer)
-        note(f"{MANIFEST} does not state its title, date and software the way Tabulary does.")
+                return cls(date, software, formats, engine, receipt, signer)
+        note(f"{MANIFEST} does not state its date and software the way Tabulary does.")
         return None
 
 
@@ -141,15 +174,18 @@ def installed_version() -> str:
     return version("tabulary")
 
 
-def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dict[str, Any]:
-    """Return every claim of a manifest that follows from the plan and the kind of its tables.
+def claims(release: "Release", imprint: Imprint) -> dict[str, Any]:
+    """Return every claim of a manifest that follows from the measurements, the published tables and their words.
 
     The publisher writes the claims and a reader derives them again: verification compares the two.
     """
-    names = file_names(plan.workload.margins)
-    extra = extra_names(plan.workload.margins, imprint.formats)
+    plan, margins = release.plan, release.margins
+    names = file_names(margins)
+    extra = extra_names(margins, imprint.formats)
     return {
         **imprint.describe(),
+        "labels": [labels.describe() for labels in release.translations],
+        "counted": release.counted,
         "plan": plan.describe(),
         "plan_digest": plan.digest(),
         "promise": promise_of(plan).describe(),
@@ -163,30 +199,44 @@ def claims(plan: Plan, tables: Sequence[ReleasedTable], imprint: Imprint) -> dic
             }
             for row in plan.expected_error(CONFIDENCE)
         ],
+        "measurements": {
+            "file": MEASUREMENTS,
+            "columns": list(COLUMNS),
+            "values": int(sizes_of(plan).sum()),
+            "digest": measurement_digest(release.measurement),
+        },
+        "face": {
+            **release.face.face.describe(),
+            "facts": dict(release.face.facts),
+            "errors": [
+                {"attributes": list(margin), **curve.describe()}
+                for margin, curve in release.face.curves.items()
+            ],
+        },
         "tables": [
             {
                 "margin": list(table.margin),
                 "cells": table.domain.size,
                 "numbers": "whole" if table.counts.dtype.kind == "i" else "real",
+                "farthest_from_estimate": farthest_from_estimate(table),
                 "columns": [*table.margin, *column_names(table.margin)],
                 "csv": names[table.margin][0],
                 "parquet": names[table.margin][1],
                 **extra[table.margin],
             }
-            for table in tables
+            for table in release
         ],
     }
 
 
-def sealed(
-    claimed: Mapping[str, Any], files: Mapping[str, bytes], reconstruction: Mapping[str, Fact]
-) -> dict[str, Any]:
-    """Return the whole manifest: claims, facts of the reconstruction, fingerprints of files, its own digest."""
-    manifest = {
-        **claimed,
-        "reconstruction": dict(reconstruction),
-        "files": {name: fingerprint(data) for name, data in files.items()},
-    }
+def farthest_from_estimate(table: ReleasedTable) -> float:
+    """Return the largest distance of a published count from its unbiased estimate."""
+    return float(np.abs(table.counts - table.estimate).max(initial=0.0))
+
+
+def sealed(claimed: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the whole manifest: claims, fingerprints of files, its own digest."""
+    manifest = {**claimed, "files": {name: fingerprint(data) for name, data in files.items()}}
     return {**manifest, "digest": digest_of(manifest)}
 
 

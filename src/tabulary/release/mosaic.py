@@ -1,9 +1,11 @@
 """Mosaics of released tables of two attributes, as SVG: an area for each count, and a whisker for its interval."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from tabulary.core.labels import CODES, Labels
 from tabulary.errors import InvalidTable
 from tabulary.release.figure import Cell, cells_of, told_extremes
 from tabulary.release.svg import (
@@ -64,7 +66,9 @@ def reads_as_mosaic(table: ReleasedTable) -> bool:
     )
 
 
-def mosaic_svg(table: ReleasedTable, *, title: str = "", standalone: bool = True) -> str:
+def mosaic_svg(
+    table: ReleasedTable, *, title: str = "", standalone: bool = True, labels: Labels = CODES
+) -> str:
     """Return a mosaic of a table of two attributes, one strip for each level of the first.
 
     The height of a strip is the share of its level. The second attribute splits the strip, so that the area of a tile
@@ -77,12 +81,12 @@ def mosaic_svg(table: ReleasedTable, *, title: str = "", standalone: bool = True
             "a mosaic needs two attributes, with people in every level of the first, and this table is "
             "different. Draw a heat map of it."
         )
-    first, second = table.margin
-    tiles = _tiles(table)
-    columns = table.domain.levels_of(second)
-    stub = _stub(table)
+    first, second = map(labels.name, table.margin)
+    rows, columns = (labels.levels(table.domain, attribute) for attribute in table.margin)
+    stub = _stub(rows)
+    tiles = _tiles(table, stub)
     parts: list[str] = []
-    for row, name in enumerate(told_apart(table.domain.levels_of(first), _LABEL)):
+    for row, name in enumerate(told_apart(rows, _LABEL)):
         strip = [tile for tile in tiles if tile.level // len(columns) == row]
         if strip:
             parts.append(svg_text(stub - 10, strip[0].top + strip[0].high / 2 + 4, name, anchor="end"))
@@ -101,24 +105,24 @@ def mosaic_svg(table: ReleasedTable, *, title: str = "", standalone: bool = True
         ),
         legend,
     ]
-    told = f"Mosaic. {told_extremes(table)}"
+    told = f"Mosaic. {told_extremes(table, labels)}"
     return picture(
         width, y, f"{heading}: noisy counts as areas", told, parts, standalone=standalone, hatched=True
     )
 
 
-def _stub(table: ReleasedTable) -> float:
-    return MARGIN + CHARACTER * max(min(len(n), _LABEL) for n in table.domain.levels_of(table.margin[0])) + 14
+def _stub(rows: Sequence[str]) -> float:
+    return MARGIN + CHARACTER * max(min(len(name), _LABEL) for name in rows) + 14
 
 
-def _tiles(table: ReleasedTable) -> list[_Tile]:
+def _tiles(table: ReleasedTable, left: float = 0.0) -> list[_Tile]:
     """Return the tiles of the possible cells, strip after strip."""
     rows, columns = table.shape
     counts = np.maximum(np.asarray(table.counts, dtype=np.float64), 0.0)
     sums = counts.sum(axis=1)
     lowest, each = _HEIGHT
     room = max(lowest, each * rows) - _GAP * (rows - 1)
-    left, y = _stub(table), 66.0
+    y = 66.0
     cells = list(cells_of(table))
     found = []
     for row in range(rows):

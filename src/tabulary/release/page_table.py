@@ -6,14 +6,15 @@ from itertools import groupby
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 Content = TypeVar("Content", covariant=True)
-Scope = Literal["", "col", "row"]
+Scope = Literal["", "col", "row", "rowgroup"]
 
 
 class Header(NamedTuple):
     """A header cell and its span; without a scope it is the empty corner, which is no header.
 
     A scope is "col" or "row" even where several are spanned: a header is that of every column or row that it covers.
-    `kind` is its class in the style sheet.
+    A "rowgroup" is the heading of the rows below it. `kind` is its class in the style sheet. `code` is what programs
+    call it, where that is not its label.
     """
 
     label: str
@@ -21,6 +22,7 @@ class Header(NamedTuple):
     colspan: int = 1
     rowspan: int = 1
     kind: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def cross_head(
     >>> [[header.label for header in row] for row in cross_head(["sex"], "age", columns)]
     [['sex', 'age'], ['young', 'old']]
     """
-    down = tuple(Header(name, "col", rowspan=2 if across else 1) for name in stub)
+    down = tuple(Header(name, "col", rowspan=2 if across else 1, kind="stub") for name in stub)
     if not across:
         return ((*down, *columns),)
     return ((*down, Header(across, "col", colspan=len(columns), kind="across")), tuple(columns))
@@ -59,7 +61,7 @@ def row_heads(labels: Sequence[tuple[str, ...]], row: int) -> tuple[Header, ...]
     """Return the headers that begin in a row, each with the number of shown rows that it heads.
 
     >>> row_heads([("F", "young"), ("F", "old"), ("M", "young")], 0)[0]
-    Header(label='F', scope='row', colspan=1, rowspan=2, kind='')
+    Header(label='F', scope='row', colspan=1, rowspan=2, kind='', code='')
     """
     found = []
     for depth, label in enumerate(labels[row]):

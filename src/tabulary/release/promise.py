@@ -15,6 +15,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP, zcdp_to_approx
 from tabulary.errors import listed
 from tabulary.planning import Plan
+from tabulary.planning.words import listed_words
 
 _EXAMPLE_DELTA = Fraction(1, 1_000_000)
 _MOST_NAMED = 12
@@ -192,12 +193,40 @@ def guess_sentence(privacy: Privacy) -> str:
     Take a person who knows everything else, and at first believes that both data sets that the promise compares
     are equally likely. This person's guess is right at most 74.0 % of the time. A coin is right 50 % of the time.
     """
-    percent = (100 * Decimal(guessing(privacy))).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+    percent = _percent(privacy)
     little = " A parameter this large promises little." if percent >= _LITTLE else ""
     return (
         "Take a person who knows everything else, and at first believes that both data sets that the "
         f"promise compares are equally likely. This person's guess is right at most {percent} % of the "
         f"time. A coin is right 50 % of the time.{little}"
+    )
+
+
+def _percent(privacy: Privacy) -> Decimal:
+    """Return how often the best guess between two neighbours is right, in per cent, rounded up."""
+    return (100 * Decimal(guessing(privacy))).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+
+
+def protection_words(privacy: Privacy, neighbours: Neighbours) -> str:
+    """Return how the tables are protected, in one sentence for readers who know no statistics. It names no parameter.
+
+    >>> print(protection_words(PureDP(1), Neighbours()))  # doctest: +NORMALIZE_WHITESPACE
+    Small random changes were made to the counts, so that nobody can be sure from these tables whether any one person
+    was counted; the range after each number, \u00b1, says how far it may be from the truth.
+    """
+    if neighbours.sensitive:
+        hidden = f"what any one person's {listed_words(neighbours.sensitive)} is"
+    elif neighbours.relation == "add-remove":
+        hidden = "whether any one person was counted"
+    else:
+        hidden = "what any one person's answers are"
+    if _percent(privacy) >= _LITTLE:
+        effect = f"but so small ones that these tables may still show {hidden}"
+    else:
+        effect = f"so that nobody can be sure from these tables {hidden}"
+    return (
+        f"Small random changes were made to the counts, {effect}; the range after each number, ±, says how far it may "
+        "be from the truth."
     )
 
 

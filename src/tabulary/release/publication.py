@@ -1,7 +1,8 @@
 """A table as it is published: its numbers, the known facts about their errors, and its words."""
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -10,11 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
+from tabulary.core.labels import Labels
 from tabulary.errors import InvalidTable
 from tabulary.release.exchange import WithheldCounts
 from tabulary.release.table import CONFIDENCE, ReleasedTable
+from tabulary.release.totals import TOTAL, TotalledTable
 
 Numbers = NDArray[Any]
+
+DOUBT = "~"
+"""The sign of a number that noise dominates: its interval reaches zero."""
+
+NO_NUMBER = ".."
+"""The sign of a number that is not given."""
+
+IMPOSSIBLE = "–"
+"""The sign of a combination that cannot occur."""
 
 
 class Status(StrEnum):
@@ -34,37 +46,41 @@ class Publication:
     """A table to be written in some format, each number with its status.
 
     `errors` holds the standard errors and both ends of the intervals, which contain the truth with probability
-    `confidence`; it is None where the errors are unknown. `withheld` marks cells without a number. `labels` and
-    `level_labels` are the readers' names of attributes and levels, where these differ from their own names. `facts`
-    are for programs. The words describe the dataset and its edition, never the time of writing: the same table always
-    gives the same bytes.
+    `confidence`; it is None where the errors are unknown. `withheld` marks cells without a number. `words` are the
+    publisher's words, and `translations` the same in further languages, for formats that hold several. `title` is that
+    of this one table, `notes` are sentences about the protection of its numbers, and `facts` are for programs. `widths`
+    are the half-widths of intervals that were cut at zero. All of it describes the dataset and its edition, never the
+    time of writing: the same table always gives the same bytes.
 
+    >>> from tabulary.core.labels import VariableLabels
     >>> from tabulary.core.table import Table
     >>> from tabulary.noise import DiscreteLaplace
     >>> from tabulary.planning import CellErrors
     >>> table = Table(Domain({"sex": ["F", "M"]}), [120, -2])
     >>> released = ReleasedTable(table, CellErrors(DiscreteLaplace(3), np.array([1, 1])))
-    >>> published = Publication.of(released, labels={"sex": "Sex"}, level_labels={"sex": {"F": "Women"}})
+    >>> words = Labels(unit="persons", variables={"sex": VariableLabels("Sex", levels={"F": "Women"})})
+    >>> published = Publication.of(released, words=words)
     >>> published.heading, published.level_label("sex", "F"), published.marks()
-    ('People by Sex', 'Women', ['e', 'u'])
+    ('Persons by Sex', 'Women', ['e', 'u'])
     """
 
     domain: Domain
     counts: Numbers
     errors: tuple[Numbers, Numbers, Numbers] | None
     withheld: NDArray[np.bool_] | None = None
+    words: Labels = field(default_factory=Labels)
+    translations: tuple[Labels, ...] = ()
     title: str = ""
     name: str = "table"
-    source: str = ""
     edition: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    level_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
     confidence: float = CONFIDENCE
+    widths: Numbers | None = None
 
     def __post_init__(self) -> None:
-        arrays = [self.counts, *(self.errors or ()), *([] if self.withheld is None else [self.withheld])]
+        given = [each for each in (self.withheld, self.widths) if each is not None]
+        arrays = [self.counts, *(self.errors or ()), *given]
         if any(np.shape(array) != self.domain.shape for array in arrays):
             raise InvalidTable("the numbers of a publication do not have the shape of its domain.")
         if not all(np.isfinite(array).all() for array in arrays):
@@ -72,29 +88,66 @@ class Publication:
 
     @classmethod
     def of(
-        cls, table: ReleasedTable | WithheldCounts, *, confidence: float = CONFIDENCE, **words: Any
+        cls,
+        table: ReleasedTable | TotalledTable | WithheldCounts,
+        *,
+        confidence: float = CONFIDENCE,
+        **words: Any,
     ) -> "Publication":
-        """Return a published table with these words: any of the fields from `title` to `facts`."""
-        if isinstance(table, ReleasedTable):
+        """Return a published table with these words: any of the fields from `words` to `facts`."""
+        if isinstance(table, ReleasedTable | TotalledTable):
             errors = (table.standard_errors, *table.interval(confidence))
-            return cls(table.domain, table.counts, errors, confidence=confidence, **words)
+            widths = table.half_widths(confidence)
+            return cls(table.domain, table.counts, errors, confidence=confidence, widths=widths, **words)
         hidden = np.ma.getmaskarray(table.counts)
         return cls(table.domain, np.ma.getdata(table.counts), None, hidden, **words)
 
+    @property
+    def half_widths(self) -> Numbers | None:
+        """How far each count may be from the truth; None where the errors are unknown.
+
+        An interval ends at zero, so it may be shorter than the half-widths say.
+        """
+        if self.widths is not None or self.errors is None:
+            return self.widths
+        return np.asarray(self.errors[2] - self.counts)
+
+    def in_languages(self) -> "tuple[Publication, ...]":
+        """Return the same table in each of its languages, its own first."""
+        return (self, *(replace(self, words=words, translations=()) for words in self.translations))
+
     def label(self, attribute: str) -> str:
         """Return the readers' name of an attribute."""
-        return self.labels.get(attribute) or attribute
+        return self.words.name(attribute)
 
     def level_label(self, attribute: str, level: str) -> str:
         """Return the readers' name of a level."""
-        return self.level_labels.get(attribute, {}).get(level) or level
+        return self.words.level(attribute, level)
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return self.words.unit or "people"
+
+    @property
+    def cells(self) -> int:
+        """The number of cells, without totals."""
+        return math.prod(len(levels) - self.has_totals for levels in self.domain.levels)
+
+    @property
+    def has_totals(self) -> bool:
+        """Whether the last level of every attribute is its total."""
+        return bool(self.domain.levels) and all(levels[-1] == TOTAL for levels in self.domain.levels)
 
     @property
     def heading(self) -> str:
-        """The title, or the names of the attributes."""
-        *firsts, last = [self.label(a) for a in self.domain.attributes] or [""]
-        by = f"{', '.join(firsts)} and {last}" if firsts else last
-        return self.title or (f"People by {by}" if by else "Number of people")
+        """The title of this table, or what is counted by the names of the attributes."""
+        return self.title or self.words.heading([self.label(a) for a in self.domain.attributes])
+
+    @property
+    def source(self) -> str:
+        """The publisher's source line, or the title of the dataset."""
+        return self.words.source or self.words.title
 
     @property
     def origin(self) -> str:
@@ -161,9 +214,13 @@ class Publication:
         }[status]
 
     def small_print(self) -> tuple[str, ...]:
-        """Return the notes, and the meaning of every status that occurs."""
+        """Return the notes on the protection, the dataset and its attributes, and the meaning of each status."""
         occurring = set(np.unique(self._status).tolist())
-        return (*self.notes, *(f"{s.value}: {self.meaning(s)}" for s in Status if s in occurring))
+        return (
+            *self.notes,
+            *self.words.remarks(self.domain.attributes),
+            *(f"{s.value}: {self.meaning(s)}" for s in Status if s in occurring),
+        )
 
 
 def told_apart(names: Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from tabulary.release.publication import Publication, Status, plain_number, told_apart
+from tabulary.release.totals import TOTAL
 
 MEDIA_TYPE = "text/x-pcaxis"
 """What statistical offices send; none is registered."""
@@ -39,7 +40,33 @@ def px_bytes(published: Publication) -> bytes:
 
 
 def _statements(published: Publication) -> Iterator[str]:
-    """Yield every statement before the data, in the recommended order."""
+    """Yield every statement before the data, in the recommended order; one further language after the other."""
+    first, *others = published.in_languages()
+    yield 'CHARSET="ANSI";'
+    yield 'AXIS-VERSION="2013";'
+    yield 'CODEPAGE="utf-8";'
+    if published.words.language:
+        yield f"LANGUAGE={_quoted(published.words.language)};"
+    if others:
+        yield f"LANGUAGES={_listed(each.words.language for each in published.in_languages())};"
+    yield f"MATRIX={_quoted(_matrix(published.name))};"
+    yield 'SUBJECT-CODE="TAB";'
+    yield f"DECIMALS={_DECIMALS};"
+    yield f"SHOWDECIMALS={published.decimals('count')};"
+    yield from _words(first, "")
+    for other in others:
+        yield from _words(other, f"[{other.words.language}]")
+    if Status.withheld in (marks := published.marks()):
+        yield 'DATASYMBOL2="withheld";'
+    codes = _codes(published)
+    for cell, mark in zip(np.ndindex(*published.domain.shape), marks, strict=True):
+        if mark != Status.estimated:
+            place = [given[i] for given, i in zip(codes, cell, strict=False)]
+            yield f"DATANOTECELL({','.join(map(_quoted, [*place, _ALL]))})={_quoted(mark)};"
+
+
+def _words(published: Publication, language: str) -> Iterator[str]:
+    """Yield the statements that hold words; `language` follows each keyword, in brackets, or is empty."""
     attributes, measures = published.domain.attributes, list(published.measures)
     *stub, heading = told_apart(map(_clean, [*map(published.label, attributes), "Measure"]))
     texts = {
@@ -50,43 +77,41 @@ def _statements(published: Publication) -> Iterator[str]:
         heading: [published.measure_labels[name] for name in measures],
     }
     texts = {variable: told_apart(map(_clean, given)) for variable, given in texts.items()}
-    codes = [told_apart(map(_clean, levels), taken=[_ALL]) for levels in (*published.domain.levels, measures)]
-    shown = {name: published.decimals(name) for name in measures}
-    yield 'CHARSET="ANSI";'
-    yield 'AXIS-VERSION="2013";'
-    yield 'CODEPAGE="utf-8";'
-    yield f"MATRIX={_quoted(_matrix(published.name))};"
-    yield 'SUBJECT-CODE="TAB";'
-    yield 'SUBJECT-AREA="Tables";'
-    yield f"DECIMALS={_DECIMALS};"
-    yield f"SHOWDECIMALS={shown['count']};"
-    yield f"TITLE={_long(published.heading)};"
-    yield 'CONTENTS="Number of people";'
+    yield f"SUBJECT-AREA{language}={_long(published.words.title or 'Tables')};"
+    yield f"TITLE{language}={_long(published.heading)};"
+    yield f"CONTENTS{language}={_quoted(published.words.counted())};"
     if stub:
-        yield f"STUB={_listed(stub)};"
-    yield f"HEADING={_quoted(heading)};"
-    yield f"CONTVARIABLE={_quoted(heading)};"
+        yield f"STUB{language}={_listed(stub)};"
+    yield f"HEADING{language}={_quoted(heading)};"
+    yield f"CONTVARIABLE{language}={_quoted(heading)};"
     for variable, given in texts.items():
-        yield f"VALUES({_quoted(variable)})={_listed(given)};"
+        yield f"VALUES{language}({_quoted(variable)})={_listed(given)};"
     for variable, attribute in zip(stub, attributes, strict=True):
-        yield f"VARIABLECODE({_quoted(variable)})={_quoted(attribute)};"
-    for variable, given in zip(texts, codes, strict=True):
-        yield f"CODES({_quoted(variable)})={_listed(given)};"
+        yield f"VARIABLECODE{language}({_quoted(variable)})={_quoted(attribute)};"
+    for variable, given in zip(texts, _codes(published), strict=True):
+        yield f"CODES{language}({_quoted(variable)})={_listed(given)};"
+    for variable, attribute in zip(stub, attributes, strict=True):
+        # A PX program that leaves a variable out shows its total.
+        for level, text in zip(published.domain.levels_of(attribute), texts[variable], strict=True):
+            if level == TOTAL:
+                yield f"ELIMINATION{language}({_quoted(variable)})={_quoted(text)};"
     for name, text in zip(measures, texts[heading], strict=True):
-        if shown[name] > shown["count"]:
-            yield f"PRECISION({_quoted(heading)},{_quoted(text)})={shown[name]};"
+        if (shown := published.decimals(name)) > published.decimals("count"):
+            yield f"PRECISION{language}({_quoted(heading)},{_quoted(text)})={shown};"
     for text in texts[heading]:
-        yield f'UNITS({_quoted(text)})="people";'
+        yield f"UNITS{language}({_quoted(text)})={_quoted(published.unit)};"
     if published.origin:
-        yield f"SOURCE={_long(published.origin)};"
+        yield f"SOURCE{language}={_long(published.origin)};"
     # The sign # begins a new line in a note.
-    yield f"NOTE={_long('#'.join(published.small_print()))};"
-    if Status.withheld in (marks := published.marks()):
-        yield 'DATASYMBOL2="withheld";'
-    for cell, mark in zip(np.ndindex(*published.domain.shape), marks, strict=True):
-        if mark != Status.estimated:
-            place = [given[i] for given, i in zip(codes, cell, strict=False)]
-            yield f"DATANOTECELL({','.join(map(_quoted, [*place, _ALL]))})={_quoted(mark)};"
+    yield f"NOTE{language}={_long('#'.join(published.small_print()))};"
+
+
+def _codes(published: Publication) -> list[list[str]]:
+    """Return the codes of each variable, the measures last."""
+    return [
+        told_apart(map(_clean, levels), taken=[_ALL])
+        for levels in (*published.domain.levels, list(published.measures))
+    ]
 
 
 def _clean(text: str) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Margin
-from tabulary.release.svg import LEAST_SHOWN, show_count
+from tabulary.core.labels import CODES, Labels
+from tabulary.release.svg import LEAST_SHOWN, show_count, show_width
 from tabulary.release.table import ReleasedTable
 
 SHARES = (0.1, 0.5, 1.0)
@@ -19,9 +20,9 @@ SHARES = (0.1, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class DoubtfulCell:
-    """One published count with a large relative error."""
+    """One published count with a large relative error; `names` and `labels` are those of readers."""
 
-    margin: Margin
+    names: tuple[str, ...]
     labels: tuple[str, ...]
     count: float
     half_width: float
@@ -33,14 +34,14 @@ class DoubtfulCell:
 
     @property
     def named(self) -> str:
-        """The cell in words, such as "age 65+, job paid"."""
-        pairs = zip(self.margin, self.labels, strict=True)
-        return ", ".join(f"{attribute} {label}" for attribute, label in pairs) or "total"
+        """The cell in words, such as "age: 65+; job: paid"."""
+        pairs = zip(self.names, self.labels, strict=True)
+        return "; ".join(f"{attribute}: {label}" for attribute, label in pairs) or "total"
 
     @property
     def shown(self) -> str:
         """The count with its half-width."""
-        return f"{show_count(self.count)} ± {show_count(self.half_width)}"
+        return f"{show_count(self.count)} ± {show_width(self.half_width)}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class RelativeErrors:
     worst: DoubtfulCell | None
 
 
-def relative_errors(table: ReleasedTable) -> RelativeErrors:
+def relative_errors(table: ReleasedTable, labels: Labels = CODES) -> RelativeErrors:
     """Return the errors of a table relative to its counts. Post-processing: it uses the stated errors alone.
 
     >>> from tabulary.core.domain import Domain
@@ -71,11 +72,11 @@ def relative_errors(table: ReleasedTable) -> RelativeErrors:
     >>> table = Table(Domain({"age": ["0-14", "15-64", "65+"]}), [120, -2, 12])
     >>> found = relative_errors(ReleasedTable(table, CellErrors(DiscreteLaplace(3), np.array([1, 1, 1]))))
     >>> found.above, found.without, found.worst.named, found.worst.shown
-    ((2, 2, 1), 1, 'age 65+', '12 ± 9')
+    ((2, 2, 1), 1, 'age: 65+', '12 ± 9')
     """
     possible, relative = _relative(table)
     shares = relative[possible]
-    largest = _largest(table, 1)
+    largest = _largest(table, 1, labels)
     return RelativeErrors(
         margin=table.margin,
         cells=int(possible.sum()),
@@ -87,13 +88,15 @@ def relative_errors(table: ReleasedTable) -> RelativeErrors:
 
 
 def largest_relative_errors(
-    tables: Sequence[ReleasedTable], most: int, *, most_of_one: int
+    tables: Sequence[ReleasedTable], most: int, *, most_of_one: int, labels: Labels = CODES
 ) -> list[DoubtfulCell]:
     """Return the positive counts with the largest relative errors, largest first, a few from each table.
 
     Errors of a tenth of their count or less are no problem and are left out.
     """
-    found = [cell for table in tables for cell in _largest(table, most_of_one) if cell.relative > SHARES[0]]
+    found = [
+        cell for table in tables for cell in _largest(table, most_of_one, labels) if cell.relative > SHARES[0]
+    ]
     # The sort is stable, so the same release always gives the same list.
     return heapq.nlargest(most, found, key=lambda cell: cell.relative)
 
@@ -130,16 +133,19 @@ def _relative(table: ReleasedTable) -> tuple[NDArray[np.bool_], NDArray[np.float
     return possible, relative
 
 
-def _largest(table: ReleasedTable, most: int) -> list[DoubtfulCell]:
+def _largest(table: ReleasedTable, most: int, labels: Labels) -> list[DoubtfulCell]:
     possible, relative = _relative(table)
     asked = np.where(possible & np.isfinite(relative) & (relative > 0), relative, -1.0).reshape(-1)
     order = np.argsort(-asked, kind="stable")[:most]
-    return [_cell(table, int(number)) for number in order if asked[number] > 0]
+    return [_cell(table, int(number), labels) for number in order if asked[number] > 0]
 
 
-def _cell(table: ReleasedTable, number: int) -> DoubtfulCell:
+def _cell(table: ReleasedTable, number: int, labels: Labels) -> DoubtfulCell:
     place: tuple[Any, ...] = np.unravel_index(number, table.shape)
-    labels = tuple(table.domain.levels_of(a)[i] for a, i in zip(table.margin, place, strict=True))
+    levels = tuple(labels.levels(table.domain, a)[i] for a, i in zip(table.margin, place, strict=True))
     return DoubtfulCell(
-        table.margin, labels, table.counts[place].item(), np.asarray(table.half_widths())[place].item()
+        tuple(map(labels.name, table.margin)),
+        levels,
+        table.counts[place].item(),
+        np.asarray(table.half_widths())[place].item(),
     )

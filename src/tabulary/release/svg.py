@@ -113,6 +113,22 @@ def show_count(value: float) -> str:
     return text.replace("-", "−")
 
 
+def show_width(value: float) -> str:
+    """Return a half-width as text, rounded upwards: to whole numbers from ten on, otherwise to one decimal.
+
+    >>> show_width(51.2), show_width(9.01), show_width(9)
+    ('52', '9.1', '9')
+    """
+    return show_count(rounded_up(value))
+
+
+def rounded_up(width: float) -> float:
+    """Return a half-width as people read it, on every page and sheet the same."""
+    if float(width).is_integer():
+        return width
+    return math.ceil(width) if width > 10 else math.ceil(10 * width) / 10
+
+
 def picture(
     width: float,
     height: float,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain, Margin
-from tabulary.core.long_form import LongForm, long_columns, value_name
+from tabulary.core.long_form import LongForm, TableForm, installed, long_columns, ordered_axes, value_name
 from tabulary.core.table import CellCounts, Table
 from tabulary.errors import InvalidTable
 from tabulary.planning import ErrorLaw
@@ -16,6 +16,7 @@ from tabulary.planning.covariance import CellCovariance
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import xarray
 
 CONFIDENCE = 0.95
 """The probability with which a published interval holds the true count."""
@@ -25,11 +26,16 @@ VALUE_COLUMNS = ("count", "standard_error", "lower_95", "upper_95")
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedTable(LongForm):
-    """Counts that a mechanism released, with the known facts about their errors.
+class ReleasedTable(TableForm):
+    """Counts that a mechanism released, with the known facts about their errors: a table with two faces.
 
-    An interval contains the true count with the stated probability, for each cell, not for all cells at once. A
-    structural zero is exact: its count, its standard error and both ends of its interval are zero.
+    The published face is `counts`, as accurate as can be. The unbiased face is `unbiased`: the linear estimates from
+    the same measurements, with the exact law of their noise, for tests and for sums of many cells; `linear` holds it
+    where it is not the published face itself.
+
+    An interval contains the true count with the stated probability, for each cell, not for all cells at once. It
+    never reaches below zero: no count does. A structural zero is exact: its count, its standard error and both ends
+    of its interval are zero.
 
     >>> from tabulary.noise import DiscreteLaplace
     >>> from tabulary.planning import CellErrors
@@ -41,13 +47,19 @@ class ReleasedTable(LongForm):
     (120, [4.22, 4.22])
     >>> lower, upper = released.interval(0.95)
     >>> lower.tolist(), upper.tolist()
-    ([111, -11], [129, 7])
+    ([111, 0], [129, 7])
+    >>> official = ReleasedTable(Table(table.domain, [120, 0]), released.errors, released)
+    >>> official.counts.tolist(), official.estimate.tolist()
+    ([120, 0], [120, -2])
     """
 
     table: Table
     errors: ErrorLaw
+    linear: "ReleasedTable | None" = None
 
     def __post_init__(self) -> None:
+        if self.linear is not None and self.linear.domain != self.domain:
+            raise InvalidTable("the two faces of a table must have the same attributes and levels.")
         described = self.errors.standard_errors.shape
         if described != self.table.shape:
             raise InvalidTable(
@@ -72,8 +84,21 @@ class ReleasedTable(LongForm):
 
     @property
     def counts(self) -> CellCounts:
-        """The noisy counts; a count may be negative, since the noise does not depend on it."""
+        """The published counts. As linear estimates they may be negative, since the noise does not depend on them."""
         return self.table.counts
+
+    @property
+    def unbiased(self) -> "ReleasedTable":
+        """The same table as linear estimates: unbiased, with the exact law of their noise, possibly negative.
+
+        The table itself where its published face is that, and for a perturbation, which has one face only.
+        """
+        return self if self.linear is None else self.linear
+
+    @property
+    def estimate(self) -> CellCounts:
+        """The unbiased estimates of the counts."""
+        return self.unbiased.counts
 
     @property
     def total(self) -> int | float:
@@ -87,10 +112,10 @@ class ReleasedTable(LongForm):
 
     @property
     def covariance(self) -> CellCovariance | None:
-        """The covariance of the errors of the cells, known from the plan alone.
+        """The covariance of the errors of the published counts, known from the plan alone.
 
-        None where the plan does not give it: after a reconstruction that made the table non-negative, rounded or
-        shrunk it, and for a perturbation that depends on the count.
+        None where the plan does not give it: for a face that was made non-negative, rounded or shrunk (its `unbiased`
+        face has one), and for a perturbation that depends on the count.
 
         >>> from tabulary.noise import DiscreteLaplace
         >>> from tabulary.planning import CellErrors
@@ -107,19 +132,26 @@ class ReleasedTable(LongForm):
         return self.errors.half_widths(confidence)
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[CellCounts, CellCounts]:
-        """Return the lower and upper end of each cell's interval; both ends belong to it."""
+        """Return the lower and upper end of each cell's interval; both ends belong to it, and none is negative."""
         widths = self.half_widths(confidence)
-        return np.asarray(self.counts - widths), np.asarray(self.counts + widths)
+        return np.maximum(self.counts - widths, 0), np.maximum(self.counts + widths, 0)
 
     def transpose(self, attributes: Sequence[str]) -> "ReleasedTable":
         """Return the same table with its attributes in another order."""
         order = [self.domain.position(attribute) for attribute in attributes]
-        return ReleasedTable(self.table.transpose(attributes), self.errors.transpose(order))
+        return ReleasedTable(
+            self.table.transpose(attributes),
+            self.errors.transpose(order),
+            self.linear and self.linear.transpose(attributes),
+        )
 
     def slice(self, levels: Mapping[str, str | int] | None = None, **named: str | int) -> "ReleasedTable":
         """Return the table of the records in the given levels, on the remaining attributes."""
+        chosen = {**(levels or {}), **named}
         return ReleasedTable(
-            self.table.slice(levels, **named), self.errors.at(self.table.index({**(levels or {}), **named}))
+            self.table.slice(chosen),
+            self.errors.at(self.table.index(chosen)),
+            self.linear and self.linear.slice(chosen),
         )
 
     def select(self, levels: Mapping[str, Iterable[str | int]]) -> "ReleasedTable":
@@ -132,7 +164,12 @@ class ReleasedTable(LongForm):
         >>> released.select({"age": ["0-14", "65+"]}).counts.tolist()
         [120, 88]
         """
-        return ReleasedTable(self.table.select(levels), self.errors.at(self.table.box(levels)))
+        kept = {attribute: tuple(chosen) for attribute, chosen in levels.items()}
+        return ReleasedTable(
+            self.table.select(kept),
+            self.errors.at(self.table.box(kept)),
+            self.linear and self.linear.select(kept),
+        )
 
     def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | float:
         """Return one noisy count by its labels, in the order of the attributes."""
@@ -146,11 +183,15 @@ class ReleasedTable(LongForm):
         """Return the table in long form as an Arrow table, its labels as ordered dictionaries."""
         import pyarrow as pa
 
-        columns = {}
-        for attribute, codes in zip(self.margin, np.indices(self.shape, dtype=np.int32), strict=True):
-            labels = pa.array(self.domain.levels_of(attribute), pa.string())
-            columns[attribute] = pa.DictionaryArray.from_arrays(codes.reshape(-1), labels, ordered=True)
-        return pa.table(columns | {name: array.reshape(-1) for name, array in self._values().items()})
+        return pa.table(
+            arrow_labels(self) | {name: array.reshape(-1) for name, array in self._values().items()}
+        )
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return the table as an xarray dataset: an array for each of `column_names`, the levels in their order."""
+        values = {name: (self.margin, array) for name, array in self._values().items()}
+        dataset: xarray.Dataset = installed("xarray").Dataset(values, coords=ordered_axes(self.domain))
+        return dataset
 
     def __repr__(self) -> str:
         return f"<Released{repr(self.table)[1:]}"
@@ -159,6 +200,16 @@ class ReleasedTable(LongForm):
         lower, upper = self.interval()
         values = (self.counts, self.standard_errors, lower, upper)
         return dict(zip(column_names(self.margin), values, strict=True))
+
+
+def arrow_labels(form: LongForm) -> "dict[str, pa.DictionaryArray]":
+    """Return the columns of labels in an order as ordered dictionaries of Arrow."""
+    import pyarrow as pa
+
+    return {
+        name: pa.DictionaryArray.from_arrays(codes, pa.array(levels, pa.string()), ordered=True)
+        for name, (levels, codes) in form.ordered_columns().items()
+    }
 
 
 def column_names(attributes: Margin) -> tuple[str, str, str, str]:

@@ -2,9 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tabulary.core.domain import MAX_CELLS, Domain, Margin
-from tabulary.core.head import Receipt
+from tabulary.core.labels import Labels
 from tabulary.core.table import Table
 from tabulary.core.workload import show_margin
-from tabulary.errors import InvalidTable, PublicError, ReleaseDamaged, ReleaseError
-from tabulary.planning import ErrorLaw, Plan, SimulatedErrors, plan_from_description
+from tabulary.errors import PublicError, ReleaseDamaged, ReleaseError
+from tabulary.planning import Measurement, Plan, plan_from_description
 from tabulary.release.bounds import MOST_MANIFEST_BYTES, most_text_bytes, read_json, refuse_vast
 from tabulary.release.csv_table import value_columns
 from tabulary.release.folder import hash_plain_file, list_folder, read_plain_file
@@ -30,7 +29,6 @@ from tabulary.release.manifest import (
     SCHEMA,
     SIGNATURE,
     TOLERANCE,
-    Fact,
     Imprint,
     agree,
     canonical_bytes,
@@ -39,10 +37,14 @@ from tabulary.release.manifest import (
     signature_in,
     signed_message,
 )
+from tabulary.release.measurements import MEASUREMENTS, read_measurements, sizes_of
 from tabulary.release.parquet_check import ParquetCheck
+from tabulary.release.release import Release
+from tabulary.release.remaking import face_problems
 from tabulary.release.signing import PublicKey
-from tabulary.release.table import ReleasedTable, column_names
-from tabulary.release.writers import extra_names
+from tabulary.release.stated import stated_face, stated_words
+from tabulary.release.table import column_names
+from tabulary.release.writers import extra_names, release_names
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST_LISTED = 100
@@ -58,17 +60,12 @@ _FRAME = 1 << 20
 
 @dataclass(frozen=True)
 class VerifiedRelease:
-    """The content of a folder in which nothing was wrong."""
+    """The content of a folder in which nothing was wrong; `stated` has the SHA-256 of each file."""
 
-    plan: Plan
-    tables: tuple[Table, ...]
-    errors: Mapping[Margin, ErrorLaw]
-    reconstruction: Mapping[str, Fact]
-    title: str
+    release: Release
     digest: str
-    engine: str | None
-    receipt: Receipt | None
-    signer: PublicKey | None
+    imprint: Imprint
+    stated: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -155,8 +152,10 @@ def read_release(
     The files are exactly those of a release and have the bytes that the manifest states; the manifest is
     canonical, has its own digest and the signature that it speaks of; the plan is derived anew, and with it the
     promise, the expected errors, the files' names, the labels, the standard errors and the intervals; CSV and Parquet
-    of a table agree. Other formats are checked by their SHA-256 alone: another version of a writer would write other
-    bytes. The returned data are the checked bytes: every file is opened once.
+    of a table agree; linear estimates follow from the measurements, and official tables are whole, non-negative and
+    additive. Whether official tables follow from the measurements is checked by `Release.verify`, which makes them
+    again, and the files in other formats. Here these are checked by their SHA-256 alone: another version of a writer
+    would write other bytes. The returned data are the checked bytes: every file is opened once.
 
     The folder may come from anyone. Before anything is unpacked, built or derived, its size is computed from the plan
     and checked against the bounds. With `key`, only the manifest is read unless that key has signed it.
@@ -164,6 +163,10 @@ def read_release(
     reading = _Reading(path)
     if not path.is_dir():
         raise ReleaseError(f"there is no release at {path}: that is not a folder.")
+    if not any((path / name).exists() for name in (MANIFEST, MEASUREMENTS)):
+        raise ReleaseError(
+            f"there is no release at {path}: the folder has no {MANIFEST}. Give a folder that `tabulary release` wrote."
+        )
     data, manifest = _read_manifest(reading, expected_digest)
     files = manifest.get("files")
     stated: dict[str, Any] = files if isinstance(files, dict) else {}
@@ -179,25 +182,40 @@ def read_release(
     if plan is None or imprint is None:
         raise reading.damaged()
     names = file_names(plan.workload.margins)
-    _check_files(reading, plan, imprint, stated, present)
+    words = stated_words(plan, manifest, reading.note)
+    if words is None:
+        raise reading.damaged()
+    labels, dropping = words
+    _check_files(reading, plan, imprint, labels, stated, present)
     with ParquetCheck() as parquet:
-        tables = [_read_table(reading, parquet, plan, margin, *names[margin]) for margin in plan.workload]
-    released = [table for table in tables if table is not None]
-    _check_claims(reading, plan, released, manifest, imprint)
-    _check_reconstruction(reading, plan, released, manifest)
+        measurement = _read_measurements(reading, plan, parquet)
+        face_stated = stated_face(plan, manifest, reading.note)
+        if measurement is None or face_stated is None:
+            raise reading.damaged()
+        counts = {m: _read_counts(reading, plan, m, names[m][0]) for m in plan.workload}
+        known = {margin: columns for margin, columns in counts.items() if columns is not None}
+        if len(known) < len(counts):
+            raise reading.damaged()
+        face = face_stated.made(measurement, {m: columns[0] for m, columns in known.items()})
+        release = Release(
+            measurement,
+            face,
+            labels=labels,
+            dropping=dropping,
+            engine=imprint.engine,
+            receipt=imprint.receipt,
+        )
+        for margin, columns in known.items():
+            _check_table(reading, parquet, release, margin, columns, *names[margin])
+    for fault in face_problems(face):
+        reading.note(fault)
+    for name, claim in claims(release, imprint).items():
+        if name in manifest and not agree(manifest[name], claim):
+            reading.note(f"{MANIFEST}: {name!r} does not follow from the plan and the measurements.")
     if reading.problems:
         raise reading.damaged()
-    return VerifiedRelease(
-        plan=plan,
-        tables=tuple(table.table for table in released),
-        errors={table.margin: table.errors for table in released},
-        reconstruction=manifest["reconstruction"],
-        title=imprint.title,
-        digest=manifest["digest"],
-        engine=imprint.engine,
-        receipt=imprint.receipt,
-        signer=imprint.signer,
-    )
+    hashes = {name: file.sha256 for name, file in reading.files.items()}
+    return VerifiedRelease(release, manifest["digest"], imprint, hashes)
 
 
 def _read_manifest(reading: _Reading, expected_digest: str | None) -> tuple[bytes, dict[str, Any]]:
@@ -280,19 +298,24 @@ def _claimed_cells(plan: Mapping[str, Any]) -> int:
 
 
 def _check_files(
-    reading: _Reading, plan: Plan, imprint: Imprint, stated: Mapping[str, Any], present: set[str]
+    reading: _Reading,
+    plan: Plan,
+    imprint: Imprint,
+    labels: Sequence[Labels],
+    stated: Mapping[str, Any],
+    present: set[str],
 ) -> None:
     """Compare the files with the manifest, and keep what it states about each.
 
-    Only files whose names follow from the plan are opened, whatever else the manifest names. The plan also bounds the
-    length of each file. Tables are read one by one later; all other files are hashed here.
+    Only files whose names follow from the plan are opened, whatever else the manifest names. The plan and the labels
+    also bound the length of each file. Tables are read one by one later; all other files are hashed here.
     """
     margins = plan.workload.margins
-    most = _most_bytes(plan, margins)
+    most = _most_bytes(plan, margins) | {MEASUREMENTS: 64 * int(sizes_of(plan).sum()) + _FRAME}
     further = {
         name for names in extra_names(margins, imprint.formats).values() for name in names.values()
-    } | {REPORT}
-    most |= dict.fromkeys(further, 2 * expected_bytes(plan, imprint.formats) + _SLACK)
+    } | {REPORT, *release_names(imprint.formats).values()}
+    most |= dict.fromkeys(further, 2 * expected_bytes(plan, imprint.formats, labels) + _SLACK)
     for name in sorted(stated.keys() - most.keys()):
         reading.note(f"{MANIFEST} states a file that is not part of this release: {name!r}.")
     signed = {SIGNATURE} if imprint.signer is not None else set()
@@ -327,89 +350,68 @@ def _most_bytes(plan: Plan, margins: Sequence[Margin]) -> dict[str, int]:
     return most
 
 
-def _read_table(
-    reading: _Reading, parquet: ParquetCheck, plan: Plan, margin: Margin, csv_name: str, parquet_name: str
-) -> ReleasedTable | None:
-    """Return one table if both of its files hold it and it agrees with the plan.
-
-    It is read from its CSV file. The Parquet file is compared with it, and only another process may unpack it.
-    """
-    if not {csv_name, parquet_name} <= reading.files.keys():
-        return None
-    text, packed = reading.read_as_stated(csv_name), reading.read_as_stated(parquet_name)
-    if text is None or packed is None:
+def _read_measurements(reading: _Reading, plan: Plan, parquet: ParquetCheck) -> Measurement | None:
+    data = reading.read_as_stated(MEASUREMENTS) if MEASUREMENTS in reading.files else None
+    if data is None:
         return None
     try:
-        domain, names = plan.domain.project(margin), column_names(margin)
-        columns = value_columns(text, domain.size, len(names))
-        counts = columns[0].reshape(domain.shape)
-        released = ReleasedTable(Table(domain, counts), _law_of(plan, margin, columns, counts))
-        expected = arrow_table(released, plan)
-        found = expected
-        for name, column in zip(names, columns, strict=True):
-            found = found.set_column(found.column_names.index(name), name, pa.array(column))
+        return read_measurements(data, plan, parquet)
+    except PublicError as problem:
+        reading.note(f"{MEASUREMENTS} is not the file of this plan: {problem}")
+        return None
+
+
+def _read_counts(
+    reading: _Reading, plan: Plan, margin: Margin, csv_name: str
+) -> Sequence[NDArray[Any]] | None:
+    """Return the columns of numbers of a table from its CSV file, each in the shape of the table."""
+    text = reading.read_as_stated(csv_name) if csv_name in reading.files else None
+    if text is None:
+        return None
+    try:
+        domain = plan.domain.project(margin)
+        columns = value_columns(text, domain.size, len(column_names(margin)))
+        shaped = [column.reshape(domain.shape) for column in columns]
+        Table(domain, shaped[0])
     except PublicError as problem:
         reading.note(f"{csv_name} is not the table on {show_margin(margin)}: {problem}")
         return None
     except (pa.ArrowException, IndexError, TypeError, ValueError, MemoryError):
         reading.note(f"{csv_name} is not the table on {show_margin(margin)}.")
         return None
-    if csv_bytes(found) != text:
+    return shaped
+
+
+def _check_table(
+    reading: _Reading,
+    parquet: ParquetCheck,
+    release: Release,
+    margin: Margin,
+    columns: Sequence[NDArray[Any]],
+    csv_name: str,
+    parquet_name: str,
+) -> None:
+    """Check that both files of a table hold what follows from the release.
+
+    The Parquet file is compared with the CSV file, and only another process may unpack it.
+    """
+    packed = reading.read_as_stated(parquet_name) if parquet_name in reading.files else None
+    if packed is None:
+        return
+    names = column_names(margin)
+    expected = found = arrow_table(release[margin], release.plan)
+    for name, column in zip(names, columns, strict=True):
+        found = found.set_column(found.column_names.index(name), name, pa.array(column.reshape(-1)))
+    if hashlib.sha256(csv_bytes(found)).hexdigest() != reading.files[csv_name].sha256:
         reading.note(f"{csv_name} does not have the columns, labels and order of its table.")
     # An end of an interval is a difference: where a count and its half-width are nearly equal, only rounding is left,
-    # however small the end.
-    _, _, _, upper = columns
-    rounding = _ROUNDING * np.abs(upper)
-    for name, slack in zip(names, (0.0, 0.0, rounding, rounding), strict=True):
-        if not _same_column(found.column(name), expected.column(name), slack):
-            reading.note(f"{csv_name}: column {name!r} is not what the plan gives.")
-    if plan.whole and counts.dtype.kind != "i":
-        reading.note(f"{csv_name} holds real numbers where whole ones were measured.")
+    # however small the end. A linear estimate is a sum of many numbers, and rounds as the largest of them does.
+    rounding = _ROUNDING * np.abs(columns[3]).max(initial=0.0)
+    for name in names:
+        if not _same_column(found.column(name), expected.column(name), rounding):
+            reading.note(f"{csv_name}: column {name!r} is not what the plan and the measurements give.")
     if not parquet.holds(packed, found):
         reading.note(f"{parquet_name} does not hold the same table as {csv_name}.")
-    return released
-
-
-def _law_of(plan: Plan, margin: Margin, columns: Sequence[NDArray[Any]], counts: NDArray[Any]) -> ErrorLaw:
-    """Return the law of the errors: for linear estimates from the plan, for others from the file."""
-    if plan.reconstruct == "none":
-        return plan.error_of(margin)
-    _, deviations, _, upper = (column.astype(np.float64).reshape(counts.shape) for column in columns)
-    # numpy would turn the total, an array without axes, into a scalar.
-    widths = np.asarray(upper - counts)
-    if not (np.isfinite(deviations).all() and (deviations >= 0).all() and (widths >= 0).all()):
-        raise InvalidTable("its standard errors and intervals are not those of any table.")
-    return SimulatedErrors(deviations, widths)
-
-
-def _check_reconstruction(
-    reading: _Reading, plan: Plan, released: list[ReleasedTable], manifest: Mapping[str, Any]
-) -> None:
-    """Check what a constrained reconstruction promises: no negative cell, and tables that agree."""
-    facts = manifest.get("reconstruction")
-    if not isinstance(facts, dict) or not all(isinstance(v, str | int | float) for v in facts.values()):
-        reading.note(f"{MANIFEST} does not state the facts of the reconstruction the way Tabulary does.")
-    if plan.reconstruct not in ("least-squares", "lp", "shrink"):
-        return
-    for table in released:
-        if (table.counts < 0).any():
-            reading.note(f"the table on {show_margin(table.margin)} has a negative cell.")
-    # Tables that agree on their shared attributes were margins of one table; each is compared with the first table
-    # that has these attributes.
-    seen: dict[Margin, NDArray[Any]] = {}
-    for table in released:
-        for shared in _shared(table.margin, plan.workload.margins):
-            counts = table.table.project(shared).counts
-            known = seen.setdefault(shared, counts)
-            if not np.allclose(known, counts, rtol=1e-6, atol=1e-6):
-                reading.note(f"the tables do not agree on {show_margin(shared)}.")
-
-
-def _shared(margin: Margin, margins: Sequence[Margin]) -> Iterable[Margin]:
-    """Return the sets on which a table can be compared with others: all that it may share, or all that it shares."""
-    if 2 ** len(margin) <= len(margins):
-        return (s for order in range(len(margin) + 1) for s in combinations(margin, order))
-    return {tuple(a for a in margin if a in other) for other in margins}
 
 
 def _same_column(
@@ -420,19 +422,3 @@ def _same_column(
             np.isclose(found.to_numpy(), expected.to_numpy(), rtol=TOLERANCE, atol=slack).all()
         )
     return bool(found.equals(expected))
-
-
-def _check_claims(
-    reading: _Reading,
-    plan: Plan,
-    released: list[ReleasedTable],
-    manifest: Mapping[str, Any],
-    imprint: Imprint,
-) -> None:
-    derived = claims(plan, released, imprint)
-    if len(released) < len(plan.workload):
-        # Already noted for each table; the remaining tables say nothing about the claim.
-        del derived["tables"]
-    for name, claim in derived.items():
-        if name in manifest and not agree(manifest[name], claim):
-            reading.note(f"{MANIFEST}: {name!r} does not follow from the plan.")

@@ -1,4 +1,4 @@
-"""The formats of a single table, each with its name, ending and media type."""
+"""The formats of tables, each with its name, ending and media type: of a single table, or of a whole release."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -12,12 +12,28 @@ from tabulary.core.domain import Margin
 from tabulary.core.long_form import value_name
 from tabulary.errors import InvalidArgument, MissingExtra, TooManyCells, listed
 from tabulary.registry import Registry
-from tabulary.release import json_stat, px, sdmx, xlsx
+from tabulary.release import json_stat, px, sdmx, workbook
 from tabulary.release.formats import TABLES, csv_bytes, file_stems, parquet_bytes
 from tabulary.release.publication import Publication
+from tabulary.release.release_workbook import WORKBOOK, workbook_of
+from tabulary.release.table_sheet import ErrorPlace
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tabulary.release.manifest import Imprint
+    from tabulary.release.release import Release
+
+
+@dataclass(frozen=True)
+class WholeFile:
+    """One file with all tables of a release: its name in the folder, and how it is written with the release's imprint.
+
+    The place of errors is that of formats that are laid out for readers.
+    """
+
+    name: str
+    encode: Callable[["Release", "Imprint", ErrorPlace], bytes]
 
 
 @dataclass(frozen=True)
@@ -25,7 +41,8 @@ class Format:
     """A way to write a table: its name, the ending of its files, and its requirements.
 
     `name` is for programs and `title` for people. `packages` are the packages that it needs beyond Tabulary's own,
-    and `most_cells` is the largest table that it can hold.
+    and `most_cells` is the largest table that it can hold. In a release most formats have one file per table; a format
+    with a `whole` file has that one for all tables. `for_people` means that it is laid out for people to read.
     """
 
     name: str
@@ -36,6 +53,8 @@ class Format:
     is_binary: bool = False
     packages: tuple[str, ...] = ()
     most_cells: int | None = None
+    whole: WholeFile | None = None
+    for_people: bool = False
 
     @property
     def is_installed(self) -> bool:
@@ -60,7 +79,7 @@ class Format:
 
     def write(self, published: Publication) -> bytes:
         """Return the bytes of a file: the same table always gives the same bytes."""
-        self.refuse(published.domain.size)
+        self.refuse(published.cells)
         return self.encode(published)
 
 
@@ -106,11 +125,13 @@ for _form in (
         "xlsx",
         "Excel",
         ".xlsx",
-        xlsx.MEDIA_TYPE,
-        xlsx.xlsx_bytes,
+        workbook.MEDIA_TYPE,
+        workbook.xlsx_bytes,
         is_binary=True,
-        packages=xlsx.PACKAGES,
-        most_cells=xlsx.MOST_CELLS,
+        packages=workbook.PACKAGES,
+        most_cells=workbook.MOST_CELLS,
+        whole=WholeFile(WORKBOOK, workbook_of),
+        for_people=True,
     ),
     Format("parquet", "Parquet", ".parquet", "application/vnd.apache.parquet", _parquet, is_binary=True),
     Format("json-stat", "JSON-stat 2.0", ".json-stat.json", json_stat.MEDIA_TYPE, json_stat.json_stat_bytes),
@@ -142,11 +163,30 @@ def extra_formats(names: Iterable[str]) -> tuple[str, ...]:
 def extra_names(margins: Iterable[Margin], formats: Iterable[str]) -> dict[Margin, dict[str, str]]:
     """Return the files of each table in the extra formats, by format, relative to the release's folder.
 
-    >>> extra_names([("sex",)], ["px", "sdmx-csv"])
+    >>> extra_names([("sex",)], ["px", "sdmx-csv", "xlsx"])
     {('sex',): {'px': 'tables/sex.px', 'sdmx-csv': 'tables/sex.sdmx.csv'}}
     """
-    wanted = list(formats)
+    wanted = [name for name in formats if FORMATS[name].whole is None]
     return {
         margin: {name: f"{TABLES}/{stem}{FORMATS[name].suffix}" for name in wanted}
         for margin, stem in file_stems(margins).items()
     }
+
+
+def release_names(formats: Iterable[str]) -> dict[str, str]:
+    """Return the files that hold all tables of a release, by format, relative to the release's folder.
+
+    >>> release_names(["px", "xlsx"])
+    {'xlsx': 'tables.xlsx'}
+    """
+    return {name: whole.name for name in formats if (whole := FORMATS[name].whole) is not None}
+
+
+def release_files(release: "Release", imprint: "Imprint", errors: ErrorPlace) -> dict[str, bytes]:
+    """Return the files that hold all tables of a release, by their names."""
+    found = {}
+    for form in map(FORMATS.__getitem__, imprint.formats):
+        if form.whole is not None:
+            form.refuse(max(map(release.plan.domain.cells, release.margins)))
+            found[form.whole.name] = form.whole.encode(release, imprint, errors)
+    return found

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.domain import Domain
-from tabulary.core.long_form import LongForm
+from tabulary.core.long_form import LongForm, OrderedLabels
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable, ReleaseError, ReleaseExists, TooManyCells
+from tabulary.release.table import arrow_labels
 
 if TYPE_CHECKING:
     import pyarrow
@@ -71,21 +72,22 @@ class SyntheticRecords(LongForm):
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the labels of each attribute, one per row."""
         return {
-            name: np.array(self.domain.levels_of(name), dtype=object)[self.codes[:, place]]
+            name: np.array(levels, dtype=object)[codes]
+            for name, (levels, codes) in self.ordered_columns().items()
+        }
+
+    def ordered_columns(self) -> dict[str, OrderedLabels]:
+        """Return the labels of each attribute, one per row, in the order of their levels."""
+        return {
+            name: OrderedLabels(self.domain.levels_of(name), np.ascontiguousarray(self.codes[:, place]))
             for place, name in enumerate(self.domain.attributes)
         }
 
     def to_arrow(self) -> "pyarrow.Table":
-        """Return an Arrow table of labels, each column a dictionary of its levels."""
+        """Return an Arrow table of labels, each column an ordered dictionary of its levels."""
         import pyarrow
 
-        made = {
-            name: pyarrow.DictionaryArray.from_arrays(
-                pyarrow.array(self.codes[:, place]), pyarrow.array(list(self.domain.levels_of(name)))
-            )
-            for place, name in enumerate(self.domain.attributes)
-        }
-        return pyarrow.table(made)
+        return pyarrow.table(arrow_labels(self))
 
     def write(self, path: str | Path) -> None:
         """Write a new file of labels, CSV or Parquet by its name; an existing file is never overwritten."""

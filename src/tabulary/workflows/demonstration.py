@@ -11,6 +11,17 @@ from tabulary.errors import ReleaseExists
 PEOPLE = 200_000
 """The default number of people."""
 
+LABELS = {
+    "region": "Region",
+    "sex": "Sex",
+    "age": "Age in years",
+    "employment": "Employment status",
+    "occupation": "Occupation",
+    "education": "Highest level of education",
+    "birth_country": "Country of birth",
+}
+"""The attributes of the generated people, for readers."""
+
 _MARK = ".tabulary-demo"
 _SEED = 2026
 _TABLES = (
@@ -63,6 +74,8 @@ def _plan_text(domain: Domain, source: str, table: str | None) -> str:
         "",
         "[output]",
         'title = "Generated people: a demonstration"',
+        'unit = "persons"',
+        'source = "Drawn from an invented population"',
         "",
         "[privacy]",
         "epsilon = 1",
@@ -74,15 +87,10 @@ def _plan_text(domain: Domain, source: str, table: str | None) -> str:
         *(f"  [{' '.join(margin)}]" for margin in _TABLES),
         '"""',
         "",
-        "[mechanism]",
-        "# Non-negative tables that agree with each other, in whole numbers.",
-        'reconstruct = "shrink"',
-        'rounding = "controlled"',
-        "",
     ]
     for attribute in domain.attributes:
         levels = ", ".join(f'"{level}"' for level in domain.levels_of(attribute))
-        lines += [f"[domain.{attribute}]", f"levels = [{levels}]", ""]
+        lines += [f"[domain.{attribute}]", f"levels = [{levels}]", f'label = "{LABELS[attribute]}"', ""]
     for zero in domain.structural_zeros:
         lines.append("[[structural_zeros]]")
         for attribute, levels_of_zero in zero:

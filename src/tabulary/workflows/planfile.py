@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,17 @@ from tabulary.confidential.dropping import counted_neighbours, dropping
 from tabulary.confidential.records import Records
 from tabulary.confidential.sources import Source
 from tabulary.core.domain import MAX_CELLS, Domain
+from tabulary.core.labels import Labels
 from tabulary.core.progress import Progress
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidSettings, InvalidWorkload
 from tabulary.planning import Plan, plan
+from tabulary.planning.budgets import Planner
 from tabulary.planning.comparison import Comparison, compare_plans, request_of
+from tabulary.release.manifest import EpsilonPlace
+from tabulary.release.table_sheet import ErrorPlace
 from tabulary.release.writers import ALWAYS, extra_formats
+from tabulary.workflows.labelling import LabelReader
 from tabulary.workflows.sections import Section, located, read_domain, read_privacy, read_toml
 
 
@@ -24,21 +30,32 @@ class PlanFile:
     """A plan file that was read: the plan, and where the records are.
 
     No records are opened before `records()` is called. `about` is the number of records that the file states.
-    `formats` are the formats of the release in addition to CSV and Parquet.
+    `planner` plans the same tables with the same options at another promise. `formats` are the formats of the release
+    in addition to CSV and Parquet. `labels` are the words for readers, one `Labels` per language, the default language
+    first. `errors` says where a workbook shows the ± of a number, and `epsilon` where the report names the parameter of
+    the promise.
     """
 
     path: Path
     plan: Plan
+    planner: Planner
     source: Source
     codings: Mapping[str, Coding]
     ledger: Path | None = None
     account: str | None = None
     witness: Path | None = None
-    title: str = ""
+    labels: tuple[Labels, ...] = (Labels(),)
     objective: str = "auto"
     about: int | None = None
     max_cells: int = MAX_CELLS
     formats: tuple[str, ...] = ()
+    errors: ErrorPlace = ErrorPlace.below
+    epsilon: EpsilonPlace = EpsilonPlace.folded
+
+    @property
+    def title(self) -> str:
+        """The title of the release in its default language."""
+        return self.labels[0].title
 
     def comparison(self, progress: Progress | None = None) -> Comparison:
         """Return the expected errors of every mechanism for this file; the plan's own mechanism is the chosen one."""
@@ -69,14 +86,19 @@ def read_plan_file(path: Path) -> PlanFile:
     ledger = top.section("ledger", required=False)
     top.done()
 
-    domain, codings = read_domain(attributes, zeros)
+    words = LabelReader(output)
+    domain, codings = read_domain(attributes, zeros, words.take_attribute)
+    labels = words.labels(domain, attributes.name)
     privacy, promised = read_privacy(privacy_section)
     neighbours = located(privacy_section.name, lambda: counted_neighbours(promised, dropping(codings)))
     work, max_cells = _workload(tables, domain)
     options = _mechanism(mechanism)
     named = output.take("formats", list, default=list(ALWAYS))
     formats = located(output.name, lambda: extra_formats(map(str, named)))
-    title = output.take("title", str, default="")
+    place = output.take("errors", str, default=ErrorPlace.below.value)
+    errors = located(output.name, lambda: ErrorPlace.named(place))
+    named_in = output.take("epsilon", str, default=EpsilonPlace.folded.value)
+    epsilon = located(output.name, lambda: EpsilonPlace.named(named_in))
     output.done()
     source = _source(data, path.parent)
     book = ledger.take("file", str, default=None)
@@ -86,23 +108,24 @@ def read_plan_file(path: Path) -> PlanFile:
     if (book is None) != (account is None) or (witness and not book):
         raise InvalidSettings(f"{ledger.name} needs both `file` and `account`.")
     # Last, because planning can be slow: mistakes in the file are reported at once.
-    made = located(
-        path.name,
-        lambda: plan(domain, work, privacy=privacy, neighbours=neighbours, max_cells=max_cells, **options),
-    )
+    planner = partial(plan, domain, work, neighbours=neighbours, max_cells=max_cells, **options)
+    made = located(path.name, lambda: planner(privacy=privacy))
     return PlanFile(
         path=path,
         plan=made,
+        planner=planner,
         source=source,
         codings=codings,
         ledger=path.parent / book if book else None,
         account=account,
         witness=path.parent / witness if witness else None,
-        title=title,
+        labels=labels,
         objective=options["objective"],
         about=options["records"],
         max_cells=max_cells,
         formats=formats,
+        errors=errors,
+        epsilon=epsilon,
     )
 
 
@@ -144,7 +167,7 @@ def _mechanism(section: Section) -> dict[str, Any]:
     options = {
         "mechanism": section.take("name", str, default="auto"),
         "reconstruct": section.take("reconstruct", str, default="auto"),
-        "rounding": section.take("rounding", str, default="none"),
+        "rounding": section.take("rounding", str, default="auto"),
         "objective": section.take("objective", str, default="auto"),
         "records": section.take("records", int, default=None),
     }

@@ -57,12 +57,6 @@ def _check(planned: PlanFile, method: SynthesisMethod, rounds: int | None, check
     if method is SynthesisMethod.release:
         if rounds is not None:
             raise InvalidArgument("only rap, mwem and graphical have rounds. Nothing was measured.")
-        if planned.plan.reconstruct not in ("shrink", "least-squares", "lp"):
-            raise InvalidArgument(
-                "rows need tables that agree and are not negative, and the tables of this plan may be "
-                "neither. Nothing was measured. Set reconstruct = 'shrink' in [mechanism] of the plan "
-                "file, or choose another method."
-            )
     elif method is not SynthesisMethod.mwem and not isinstance(planned.plan.privacy, ApproxDP | ZCDP):
         raise InvalidArgument(
             f"{method} adds Gaussian noise, which needs a delta or a rho. Nothing was measured. Set one in "

@@ -9,8 +9,9 @@ from jsonschema_rs import validator_for
 
 from tabulary.builder.api.formats import FORMATS
 from tabulary.builder.app import create_app
-from tabulary.builder.service import Service, ServiceLimits, Variable
-from tabulary.errors import ServiceError
+from tabulary.builder.service import Service, ServiceLimits
+from tabulary.core.labels import Labels, VariableLabels
+from tabulary.errors import InvalidArgument, ServiceError
 from tabulary.release import writers
 from tests.builders import Caller, service
 
@@ -82,7 +83,7 @@ def test_the_description_tells_the_formats_the_parameters_and_that_a_token_is_op
     named = description["paths"]["/api/datasets/{id}/tables.{format}"]["get"]["parameters"]
     (suffix,) = [p for p in named if p["name"] == "format"]
     assert suffix["schema"]["enum"] == ["json", *writers.FORMATS]
-    assert [p["name"] for p in tables["parameters"]] == ["id", "by", "where", "keep", "estimate"]
+    assert [p["name"] for p in tables["parameters"]] == ["id", "by", "where", "keep", "estimate", "language"]
     assert tables["security"] == [{}, {"token": []}]
     assert description["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
@@ -161,9 +162,9 @@ def test_the_end_of_the_application_closes_the_service(tmp_path):
 
 def test_a_dataset_describes_only_attributes_that_it_has(held):
     dataset = held.datasets["census"]
-    assert dataset.variables["region"] == Variable("region")
-    with pytest.raises(ServiceError, match="'faith'"):
-        replace(dataset, variables={"faith": Variable("Faith")})
+    assert dataset.variables["region"] == VariableLabels("region")
+    with pytest.raises(InvalidArgument, match="'faith'"):
+        replace(dataset, labels=(Labels(variables={"faith": VariableLabels("Faith")}),))
 
 
 def test_a_service_holds_datasets_under_their_own_names(held):

@@ -87,9 +87,9 @@ def test_a_service_file_says_what_is_served_and_how(read, tmp_path):
     assert census.payment == Payment(tb.ZCDP("1/8"), tb.Neighbours(), "census", tb.ZCDP("1/2"))
     assert census.allowed_tables.order == 2
     assert census.allowed_tables.forbidden == (("sex", "ward"),)
-    assert census.variables["sex"].label == "Sex"
-    assert census.variables["sex"].description == "As registered at birth"
-    assert census.variables["age"].label == "age"
+    assert census.labels[0].name("sex") == "Sex"
+    assert census.labels[0].variable("sex").description == "As registered at birth"
+    assert census.labels[0].name("age") == "age"
 
 
 def test_every_limit_may_be_set_and_the_names_of_the_service_are_told(read):

@@ -9,13 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+import tabulary as tb
 from tabulary.errors import InvalidArgument, InvalidNoise, InvalidTable
-from tabulary.infer import CorrelatedNoise, IndependentNoise, goodness_of_fit
+from tabulary.infer import CorrelatedNoise, IndependentNoise, goodness_of_fit, noise_of
 from tabulary.infer.binomial import OneCount
 from tabulary.infer.chi_squared import upper_tail
 from tabulary.infer.multinomial import ManyCounts
-from tabulary.noise import DiscreteGaussian, DiscreteLaplace, Tabulated, Truncated
+from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, Tabulated, Truncated
 from tabulary.perturb import Custom, Laplace, MaxEntropy
+from tabulary.planning import StatedErrors
+from tests.entropy import SeededEntropy
 
 LAWS = {
     "laplace": DiscreteLaplace(3),
@@ -234,13 +237,44 @@ def test_counts_that_the_noise_cannot_make_of_the_total_are_refused():
         goodness_of_fit([20, 20], 10, [0.5, 0.5], law)
 
 
-def test_an_unknown_method_and_noise_that_cells_share_are_refused():
+@pytest.mark.parametrize("n", [100, None])
+def test_shared_noise_that_is_not_shared_gives_pearsons_statistic_of_large_counts(n):
+    counts, shares = [48.0, 22.0, 30.0], [0.5, 0.25, 0.25]
+    found = goodness_of_fit(counts, n, shares, CorrelatedNoise(1e-6 * np.eye(3), (3,)))
+    pearson = sum((x - 100 * p) ** 2 / (100 * p) for x, p in zip(counts, shares, strict=True))
+    assert found.statistic == pytest.approx(pearson, rel=1e-3)
+    assert (found.degrees_of_freedom, found.method) == (2, "noise-aware")
+
+
+def test_noise_on_the_total_alone_says_nothing_against_shares_of_a_known_total():
+    # The same error in every cell, and shares that it leaves as they are.
+    noise = CorrelatedNoise(np.full((4, 4), 400.0) + 1e-6 * np.eye(4), (4,))
+    counts = 250.0 + 40 * np.ones(4)
+    assert goodness_of_fit(counts, 1000, [0.25] * 4, noise).p_value > 0.99
+
+
+def test_a_released_table_is_tested_by_its_unbiased_face():
+    domain = tb.Domain({"a": range(4)})
+    plan = tb.plan(domain, "[a]", privacy=tb.ZCDP("1/50"), mechanism="residual", reconstruct="none")
+    counts = tb.Table(domain, [300, 200, 310, 190])
+    linear = tb.release(counts, plan, sampler=ExactSampler(SeededEntropy(1)))["a",]
+    published = tb.Table(domain, [250, 250, 250, 250])
+    official = tb.ReleasedTable(published, StatedErrors(np.ones(4), np.ones(4)), linear)
+    for n in (1000, None):
+        found = goodness_of_fit(official, n, ["1/4"] * 4)
+        assert found.rejects()
+        assert found == goodness_of_fit(linear.counts, n, ["1/4"] * 4, noise_of(linear))
+
+
+def test_an_unknown_method_and_noise_of_other_counts_are_refused():
     with pytest.raises(InvalidArgument, match="not 'bayes'"):
         goodness_of_fit(5, 10, 0.5, method="bayes")
     with pytest.raises(InvalidArgument, match="a single count"):
         goodness_of_fit([5, 5], 10, [0.5, 0.5], method="exact")
-    with pytest.raises(InvalidNoise, match="for every count separately"):
-        goodness_of_fit([5, 5], 10, [0.5, 0.5], CorrelatedNoise(np.eye(2), (2,)))
+    with pytest.raises(InvalidNoise, match="describes"):
+        goodness_of_fit([5, 5], 10, [0.5, 0.5], CorrelatedNoise(np.eye(3), (3,)))
+    with pytest.raises(InvalidArgument, match="one method"):
+        goodness_of_fit([5, 5], 10, [0.5, 0.5], CorrelatedNoise(np.eye(2), (2,)), method="chi-squared")
     with pytest.raises(InvalidNoise, match="describes"):
         goodness_of_fit([5, 5], 10, [0.5, 0.5], one_draw(DiscreteLaplace(1), 3))
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from tabulary import Domain, Table, datasets
-from tabulary.errors import InvalidArgument, InvalidNoise
+from tabulary.errors import InvalidArgument
 from tabulary.infer import loglinear, search
 from tabulary.infer.models import LogLinearModel
 from tabulary.noise import DiscreteLaplace
-from tabulary.planning import CellErrors, SimulatedErrors
+from tabulary.planning import CellErrors, StatedErrors
 from tabulary.release import ReleasedTable
 from tests.entropy import SeededEntropy
 
@@ -65,7 +65,8 @@ def test_the_table_of_a_search_has_both_verdicts_side_by_side():
     assert first.startswith("[ABC]")
     assert first.count("p = ") == 2
     assert first.index(": drop") < first.index(": keep")
-    assert "chosen: [AB][BC]" in text
+    assert "the simplest model that fits: [AB][BC]" in text
+    assert "certainly there, at α = 0.05 for all together: [AB][BC]" in text
     assert "as if the counts were exact: " in text
 
 
@@ -104,8 +105,30 @@ def test_a_level_that_is_none_is_refused(alpha):
         search(datasets.load("hair-eye-gene"), alpha=alpha)
 
 
-def test_a_release_whose_noise_is_not_known_says_what_to_ask_for():
-    table = released(chain(100), 2, 1).table
-    errors = SimulatedErrors(np.ones(table.shape), np.ones(table.shape))
-    with pytest.raises(InvalidNoise, match="reconstruct"):
-        search(ReleasedTable(table, errors))
+def test_the_search_reads_the_unbiased_face_and_the_naive_one_the_published_face():
+    linear = released(chain(1500), 15, 4)
+    errors = StatedErrors(np.ones(linear.shape), np.ones(linear.shape))
+    published = Table(DOMAIN, np.rint(chain(1500)).astype(np.int64))
+    found = search(ReleasedTable(published, errors, linear))
+    assert found.aware.model == search(linear).aware.model
+    assert found.naive.model == search(published).naive.model
+
+
+def test_every_interaction_is_tested_once_whatever_the_others_do():
+    linear = released(chain(1500), 15, 4)
+    found = search(linear)
+    assert [each.interaction for each in found.interactions] == [*map(tuple, ("AB", "AC", "BC", "ABC"))]
+    largest = loglinear(linear, "[AC][BC]")
+    assert found.interactions[0].test.p_value == largest.against(loglinear(linear, "[AB][AC][BC]")).p_value
+    p_values = sorted(each.test.p_value for each in found.interactions)
+    adjusted = sorted(each.adjusted_p_value for each in found.interactions)
+    assert adjusted[0] == 4 * p_values[0]
+    assert all(a >= p for a, p in zip(adjusted, p_values, strict=True))
+
+
+def test_an_interaction_that_is_certainly_there_brings_along_what_it_includes():
+    means = chain(60_000)
+    means[0, 0, 0] *= 3
+    found = search(released(means, 2, 3))
+    assert str(found.certain) == "[ABC]"
+    assert str(search(released(np.full((2, 3, 2), 50.0), 2, 3)).certain) == "[A][B][C]"

@@ -9,7 +9,11 @@ import tabulary as tb
 from tabulary.errors import NotCertified
 from tabulary.infer.hypothesis import LogLinearHypothesis
 from tabulary.infer.independence import two_way_design
-from tabulary.infer.minimum_chi_squared import excess_variance, nearest_log_linear
+from tabulary.infer.minimum_chi_squared import (
+    excess_variance,
+    nearest_log_linear,
+    residual_directions,
+)
 from tabulary.infer.table_noise import CorrelatedNoise, noise_of
 from tabulary.noise import ExactSampler
 from tests.entropy import SeededEntropy
@@ -70,11 +74,25 @@ def test_the_excess_variance_of_draws_in_single_cells_is_their_cumulants_by_the_
     means = np.full(12, 40.0)
     covariance = 9 * np.eye(12)
     cumulants = np.linspace(10, 20, 12)
-    found = excess_variance(means, covariance, DESIGN, lambda weights: weights, cumulants)
+    directions = residual_directions(means, covariance, DESIGN)
+    found = excess_variance(means, directions, lambda weights: weights, cumulants)
     weights = np.linalg.inv(np.diag(means) + covariance)
     slopes = means[:, np.newaxis] * DESIGN
     form = weights - weights @ slopes @ np.linalg.pinv(slopes.T @ weights @ slopes) @ slopes.T @ weights
     assert found == pytest.approx(np.sum((means + cumulants) * np.diag(form) ** 2))
+
+
+def test_the_squares_along_all_directions_are_the_distance_that_is_left():
+    covariance = covariances(7)
+    observed = np.random.default_rng(7).normal(60, 12, 12)
+    fit = nearest_log_linear(observed, covariance, DESIGN)
+    directions = residual_directions(fit.means, covariance, DESIGN)
+    assert directions.shape == (12, 6)
+    assert np.sum((directions.T @ (observed - fit.means)) ** 2) == pytest.approx(fit.statistic, rel=1e-4)
+    # A larger model that adds two parameters takes two of the directions.
+    larger = np.hstack([DESIGN, np.eye(12)[:, :2]])
+    assert residual_directions(fit.means, covariance, DESIGN, larger).shape == (12, 2)
+    assert residual_directions(fit.means, covariance, DESIGN, DESIGN).shape == (12, 0)
 
 
 def test_the_variance_of_the_statistic_is_that_of_simulated_releases():

@@ -53,3 +53,16 @@ def test_amounts_of_different_accounts_do_not_mix():
 def test_text_that_is_no_amount_is_unsound(text):
     with pytest.raises(Unsound, match="an amount that cannot be read"):
         Amount.from_text(text)
+
+
+def test_the_share_of_an_amount_is_that_of_its_scarcest_parameter():
+    left = Amount.of(ApproxDP(4, "1e-6"))
+    assert Amount.of(ApproxDP(1, "1e-7")).share_of(left) == Fraction(1, 4)
+    assert Amount.of(ApproxDP(1, "5e-7")).share_of(left) == Fraction(1, 2)
+    assert Amount.of(ApproxDP(1, "5e-6")).share_of(left) == 5
+
+
+def test_nothing_has_a_share_of_an_amount_that_lacks_what_it_counts():
+    left = Amount(epsilon=Fraction(1), delta=Fraction(0))
+    assert Amount.of(ApproxDP(1, "1e-7")).share_of(left) is None
+    assert Amount(epsilon=Fraction(1, 2), delta=Fraction(0)).share_of(left) == Fraction(1, 2)

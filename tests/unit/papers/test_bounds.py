@@ -54,7 +54,7 @@ def test_the_error_of_the_linear_estimate_exceeds_its_bound_no_more_often_than_p
 
 
 def test_no_noise_within_the_quantile_takes_a_solution_of_the_program_beyond_the_bound():
-    plan = plan_of(BINARY, "[A][B][C]", reconstruct="lp")
+    plan = plan_of(BINARY, "[A][B][C]", reconstruct="lp", rounding="none")
     linear_map = ContrastMap((2, 2, 2), ((), (0,), (1,), (2,)))
     bound = quantile_bound(plan, ("A",), failure=0.1)
     reach = plan.measured[0].noise.half_width(0.9 ** (1 / 4))

@@ -78,8 +78,8 @@ def test_weighted_counts_are_compared_at_what_a_record_can_weigh(relation):
     assert compared["residual"].error <= compared[EQUAL].error
 
 
-def test_what_structural_zeros_forbid_is_named():
+def test_structural_zeros_forbid_no_mechanism():
     domain = tb.Domain({"age": range(3), "job": range(2)}, [{"age": 0, "job": 1}])
     compared = Tables(domain, "[age job][age]", epsilon=1).compare()
-    assert {refusal.name for refusal in compared.refusals} >= {"residual", "efron-stein"}
+    assert not compared.refusals
     assert compared["cells"].error > 0

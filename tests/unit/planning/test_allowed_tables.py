@@ -80,4 +80,30 @@ def test_slips_of_the_pen_are_refused():
 
 def test_its_rules_are_plain_data():
     allowed = AllowedTables(DOMAIN, order=2, forbidden=[["d", "a"]], max_cells=100)
-    assert allowed.describe() == {"order": 2, "forbidden": [["a", "d"]], "max_cells": 100}
+    assert allowed.describe() == {
+        "order": 2,
+        "forbidden": [["a", "d"]],
+        "max_cells": 100,
+        "within": None,
+    }
+
+
+def test_the_parts_of_the_tables_of_a_release_are_allowed_and_no_others():
+    allowed = AllowedTables(DOMAIN, order=3, within=[["b", "a"], ["b"], ["d", "b", "c"]], max_cells=2000)
+    assert allowed.within == (("a", "b"), ("b", "c", "d"))
+    assert allowed.margins == (
+        (), ("a",), ("b",), ("c",), ("d",), ("a", "b"), ("b", "c"), ("b", "d"), ("c", "d"), ("b", "c", "d"),
+    )  # fmt: skip
+    for margin in (m for k in range(5) for m in combinations(DOMAIN.attributes, k)):
+        assert allowed.allows(margin) == (margin in allowed.margins)
+    with pytest.raises(
+        TableRefused, match=r"the release has no table with \[ad\] together\..* \[ab\]\[bcd\]"
+    ):
+        allowed.refuse(("a", "d"))
+    assert AllowedTables(DOMAIN, **allowed.describe()) == allowed
+
+
+def test_too_many_parts_of_a_release_are_refused():
+    vast = Domain({f"a{i}": "x" for i in range(21)})
+    with pytest.raises(InvalidArgument, match="2,097,152 tables, and 1,000,000 is the most"):
+        AllowedTables(vast, order=21, within=[vast.attributes])

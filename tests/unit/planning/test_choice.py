@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tabulary as tb
-from tabulary.core.privacy import GaussianDP
+from tabulary.core.neighbours import Neighbours
+from tabulary.core.privacy import GaussianDP, implies
 from tabulary.errors import (
     InvalidPlan,
     InvalidPrivacy,
@@ -15,7 +16,8 @@ from tabulary.errors import (
     TooManyCells,
 )
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
-from tabulary.planning import plan_from_description
+from tabulary.planning import MECHANISMS, plan_from_description
+from tabulary.planning.request import Request
 
 DOMAIN = tb.Domain(
     {"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "job": ["none", "paid"]},
@@ -53,6 +55,34 @@ def test_replacing_a_record_doubles_the_scale_of_laplace_noise():
     )
     assert [part.noise for part in plan.measured] == [DiscreteLaplace(8)] * 2
     assert plan.sensitivity == 8
+
+
+@given(requests(), st.sampled_from(["rmse", "max"]))
+def test_no_fourier_plan_is_better_than_the_bound_that_is_known_without_it(request, objective):
+    asked = Request(
+        request["workload"],
+        request["privacy"],
+        Neighbours(request["neighbours"], request["contribution"]),
+        objective=objective,
+    )
+    fourier = MECHANISMS["fourier"]
+    for loss in (tb.PureDP("1/3"), tb.ZCDP("1/8")):
+        if implies(loss, request["privacy"]):
+            found = fourier.plan(asked, loss)
+            assert fourier.least_error(asked, loss) <= asked.expected(found)
+            # With one table, it is that but for the slack.
+            if request["neighbours"] == "add-remove" and len(request["workload"]) == 1:
+                assert fourier.least_error(asked, loss) > 0.8 * asked.expected(found)
+
+
+def test_large_attributes_are_planned_without_listing_a_million_coefficients(monkeypatch):
+    def listed(*given):
+        raise AssertionError("the Fourier coefficients of this domain must not be listed")
+
+    monkeypatch.setattr(type(MECHANISMS["fourier"]), "plan", listed)
+    domain = tb.Domain({"tract": range(1_000), "job": range(1_000)})
+    plan = tb.plan(domain, "[tract job][tract][job]", privacy=tb.ApproxDP(1, 1e-9))
+    assert plan.mechanism == "residual"
 
 
 def test_weights_split_the_budget():

@@ -12,10 +12,11 @@ from tabulary.confidential.tally import Tally
 from tabulary.errors import InvalidPlan, InvalidTable, TooManyCells
 from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler
-from tabulary.planning import CellErrors, Measurement, SimulatedErrors, WeightedErrors
+from tabulary.planning import CellErrors, Measurement, StatedErrors, WeightedErrors
 from tabulary.planning.covariance import MOST_CELLS, CellCovariance, ContrastNoise, CountNoise
 from tabulary.reconstruct.linear import linear_estimates
 from tests.entropy import SeededEntropy
+from tests.releases import release_of
 
 every_mechanism = pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 
@@ -142,7 +143,7 @@ def test_it_follows_the_table_through_files_transposition_and_slices(mechanism, 
     domain = tb.Domain({"a": range(4), "b": range(2), "c": range(2)})
     plan = tb.plan(domain, "[a b c]", privacy=tb.PureDP(1), mechanism=mechanism, reconstruct="none")
     counts = linear_estimates(Measurement(plan, tuple(np.full(s, 7, dtype=np.int64) for s in plan.shapes())))
-    tb.Release.from_counts(plan, counts).save(tmp_path / "out")
+    release_of(plan, counts).save(tmp_path / "out")
     released = tb.Release.load(tmp_path / "out")["a", "b", "c"]
     dense = plan.error_of(("a", "b", "c")).covariance.dense()
     np.testing.assert_allclose(released.covariance.dense(), dense)
@@ -195,7 +196,7 @@ def test_a_law_that_nobody_described_has_no_covariance():
     assert CellErrors(noise, terms, 0.5).covariance is None
     assert WeightedErrors(np.ones(2), np.zeros(2)).covariance is None
     table = tb.Table(tb.Domain({"a": range(2)}), [1, 2])
-    assert tb.ReleasedTable(table, SimulatedErrors(np.ones(2), np.ones(2))).covariance is None
+    assert tb.ReleasedTable(table, StatedErrors(np.ones(2), np.ones(2))).covariance is None
     assert CellErrors(noise, terms).covariance.dense().tolist() == np.diag(noise.variance * terms).tolist()
 
 

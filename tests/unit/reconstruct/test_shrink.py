@@ -343,3 +343,19 @@ def test_the_same_residuals_give_the_same_tables_in_whatever_order_the_margins_c
     assert list(one.tables) == list(two.tables)
     for margin, table in one.tables.items():
         assert (table == two.tables[margin]).all()
+
+
+def test_a_table_of_many_attributes_keeps_the_tables_of_few():
+    domain = Domain({f"x{i}": range(2) for i in range(9)})
+    generator = np.random.default_rng(0)
+    # A few large cells and many empty ones: no table of nine attributes fits all noisy tables of eight.
+    truth = np.round(10_000 * generator.dirichlet(np.full(2**9, 0.2))).reshape(domain.shape)
+    pairs = list(itertools.combinations(domain.attributes, 2))
+    noisy = truth + 3 * generator.standard_normal(truth.shape)
+    sets = closure([domain.attributes])
+    variances = {s: 9.0 * 2 ** (9 - len(s)) for s in sets}
+    residuals = {s: centre(onto(noisy, domain.attributes, s)) for s in sets}
+    alone = Shrinkage(domain, pairs, variances).tables(residuals)
+    together = Shrinkage(domain, [domain.attributes], variances).tables(residuals)
+    for pair in pairs:
+        assert np.abs(together.table(pair) - alone.table(pair)).max() < 1

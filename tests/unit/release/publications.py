@@ -1,12 +1,15 @@
 """Publications that every test of a format can write, and what each cell of them is."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
 
 from tabulary.core.domain import Domain
+from tabulary.core.labels import Labels, VariableLabels
 from tabulary.release.publication import Publication
+from tabulary.release.totals import labelled_totals
 
 # What looks like a formula, a number, a date, nothing, a mark of the format, or another label.
 ODD = [
@@ -69,9 +72,11 @@ def publications(draw, label=levels):
     counts = np.asarray(counts * possible)
     words = {
         "title": draw(st.sampled_from(["", "Åldrar; 2026", 'A "quoted" title'])),
-        "source": draw(st.sampled_from(["", "A survey"])),
+        "words": Labels(
+            source=draw(st.sampled_from(["", "A survey"])),
+            variables={name: VariableLabels("Sex") for name in names[:1]},
+        ),
         "edition": "2026",
-        "labels": dict.fromkeys(names[:1], "Sex"),
         "notes": ("A note; with a semicolon.",),
     }
     if draw(st.booleans()):
@@ -102,9 +107,9 @@ def a_publication(**words):
     counts = np.array([[148, 0], [201, 457], [191, 3]])
     possible = ~domain.impossible(domain.attributes)
     given = {
-        "labels": {"age": "Age"},
-        "level_labels": {"age": {"0-14": "Children"}},
-        "source": "A survey",
+        "words": Labels(
+            source="A survey", variables={"age": VariableLabels("Age", levels={"0-14": "Children"})}
+        ),
         "edition": "2026",
         "notes": ("A promise.",),
         "facts": {"plan": "5f3a"},
@@ -116,7 +121,11 @@ def a_publication(**words):
 def withheld_publication():
     """Return a table without known errors, of which one count is withheld."""
     return Publication(
-        Domain({"sex": ["F", "M"]}), np.array([12, 0]), None, np.array([False, True]), labels={"sex": "Sex"}
+        Domain({"sex": ["F", "M"]}),
+        np.array([12, 0]),
+        None,
+        np.array([False, True]),
+        words=Labels(variables={"sex": VariableLabels("Sex")}),
     )
 
 
@@ -125,3 +134,59 @@ def large_publication(zones=100):
     domain = Domain({"zone": [f"zone {i}" for i in range(zones)], "age": range(100)})
     counts = np.arange(domain.size).reshape(domain.shape) % 2 * 40
     return Publication(domain, counts, (np.full(domain.shape, 2.8), counts - 6, counts + 6))
+
+
+def with_all_totals(published):
+    """Return a publication whose attributes have totals as their last level, sums of its cells with twice the error."""
+    domain = published.domain
+    if not domain.attributes:
+        return published
+
+    def summed(numbers, grow):
+        for axis in range(len(domain.attributes)):
+            numbers = np.concatenate([numbers, grow(numbers, axis)], axis=axis)
+        return numbers
+
+    counts = summed(published.counts, lambda numbers, axis: numbers.sum(axis=axis, keepdims=True))
+    zeros = summed(
+        domain.impossible(domain.attributes),
+        lambda impossible, axis: impossible.all(axis=axis, keepdims=True),
+    )
+    names = {a: [*domain.levels_of(a), "_T"] for a in domain.attributes}
+    wider = Domain(
+        names,
+        [
+            {a: names[a][i] for a, i in zip(names, place, strict=True)}
+            for place in np.argwhere(zeros).tolist()
+        ],
+    )
+    errors = published.errors
+    if errors is not None:
+        largest = lambda numbers, axis: 2 * numbers.max(axis=axis, keepdims=True)  # noqa: E731
+        deviations, widths = summed(errors[0], largest), summed(errors[2] - published.counts, largest)
+        errors = (deviations, counts - widths, counts + widths)
+    words = labelled_totals(published.words, domain.attributes)
+    return replace(published, domain=wider, counts=counts, errors=errors, withheld=None, words=words)
+
+
+WORDS = Labels(
+    "Census 2026",
+    "Everyone on census night.",
+    "persons",
+    "Statistics Demo",
+    ("A note on the census.",),
+    {
+        "age": VariableLabels(
+            "Age", "In completed years.", {"0-14": "Children"}, "years", ("Rounded down.",), "Register"
+        )
+    },
+    "en",
+)
+FINNISH = Labels(
+    "Väestölaskenta 2026",
+    unit="henkilöä",
+    source="Tilastot",
+    variables={"age": VariableLabels("Ikä", levels={"0-14": "Lapset"})},
+    language="fi",
+    total="Yhteensä",
+)

@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from tabulary.confidential.tally import Tally
 from tabulary.core.domain import Domain
 from tabulary.core.privacy import PureDP
+from tabulary.core.table import Table
+from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.planning import plan
 from tabulary.release import Release
@@ -17,14 +20,11 @@ WORK = "[sex][age job][sex age job]"
 
 
 def a_release(domain=PEOPLE, work=WORK, *, seed=1, privacy=None, title="", **options):
-    """A release of noise alone: what it says about nobody is right."""
+    """A release of twenty people in every possible cell."""
     planned = plan(domain, work, privacy=privacy or PureDP(1), **options)
-    sampler = ExactSampler(SeededEntropy(seed))
-    counts = {}
-    for margin in planned.workload:
-        noise, possible = planned.error_of(margin).noise, ~domain.impossible(margin)
-        counts[margin] = np.asarray((20 + sampler.draw(noise, domain.shape_of(margin))) * possible)
-    return Release.from_counts(planned, counts, title=title)
+    possible = ~domain.impossible(domain.attributes)
+    tally = Tally.from_table(Table(domain, 20 * possible.astype(np.int64)), planned.counted)
+    return Release(measure(tally, planned, ExactSampler(SeededEntropy(seed))), title=title)
 
 
 def same_tables(one, other):

@@ -12,7 +12,7 @@ from tests.unit.release.releases import a_release, same_tables
 
 def counted_by(engine):
     made = a_release(work="[sex]")
-    return Release(made.plan, [table.table for table in made], engine=engine)
+    return Release(made.measurement, engine=engine)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_manifest_whose_engine_is_no_name_is_found(folder, engine):
 )
 def test_a_manifest_without_its_engine_or_with_more_than_that_is_found(folder, change):
     resealed(folder, lambda manifest: change(manifest["software"]))
-    with pytest.raises(ReleaseDamaged, match="does not state its title, date and software"):
+    with pytest.raises(ReleaseDamaged, match="does not state its date and software"):
         Release.load(folder)
 
 

@@ -11,7 +11,7 @@ from tabulary.core.privacy import ZCDP, PureDP
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable, PublicError
 from tabulary.infer import independence
-from tabulary.planning import SimulatedErrors, plan
+from tabulary.planning import StatedErrors, plan
 from tabulary.release import ReleasedTable
 from tabulary.release.cutting import cut
 from tabulary.release.exchange import (
@@ -34,7 +34,9 @@ def answered(planned, by, where=None, keep=None):
     margin = planned.domain.margin((*by, *(where or {})))
     domain = planned.domain.project(margin)
     shown = np.arange(domain.size).reshape(domain.shape) * ~domain.impossible(margin)
-    whole = ReleasedTable(Table(domain, shown if planned.whole else shown / 7), planned.error_of(margin))
+    whole = ReleasedTable(
+        Table(domain, shown if planned is ZEROS_PLAN else shown / 7), planned.error_of(margin)
+    )
     table = cut(whole, by, where or {}, keep or {})
     question = {"by": list(by), "where": where or {}, "keep": keep or {}}
     document = table_document(table, replace(SOURCE, plan=planned.digest()), question)
@@ -109,7 +111,7 @@ def test_a_part_in_which_nothing_is_possible_is_all_zeros():
 
 
 def test_simulated_errors_are_taken_as_stated():
-    errors = SimulatedErrors(np.array([[1.5, 0.7], [0.5, 0.0]]), np.array([[3.1, 1.3], [1.0, 0.0]]))
+    errors = StatedErrors(np.array([[1.5, 0.7], [0.5, 0.0]]), np.array([[3.1, 1.3], [1.0, 0.0]]))
     domain = Domain({"a": "xy", "b": "xy"}, [{"a": "y", "b": "y"}])
     table = ReleasedTable(Table(domain, [[0.1, 2.7], [31.4, 0.0]]), errors)
     source = replace(SOURCE, plan=PLAN.digest(), reconstructed=True)
@@ -126,8 +128,8 @@ def test_the_document_says_where_the_table_comes_from_and_nothing_of_the_call():
     _, document = answered(PLAN, ("sex",))
     assert set(document) == {
         *("schema", "dataset", "version", "method", "question", "variables", "impossible", "count"),
-        *("standard_error", "lower_95", "upper_95", "errors", "plan", "reconstructed", "perturbation"),
-        "promise",
+        *("standard_error", "lower_95", "upper_95", "estimate", "errors", "plan", "reconstructed"),
+        *("perturbation", "promise"),
     }
     assert (document["dataset"], document["version"], document["plan"]) == ("census", "2026", PLAN.digest())
 
@@ -257,10 +259,41 @@ def test_perturbed_counts_that_cannot_be_are_refused(change, reason):
 
 def test_simulated_errors_that_cannot_be_are_refused():
     domain = Domain({"a": "xy"})
-    table = ReleasedTable(Table(domain, [1.0, 2.0]), SimulatedErrors(np.ones(2), np.ones(2)))
+    table = ReleasedTable(Table(domain, [1.0, 2.0]), StatedErrors(np.ones(2), np.ones(2)))
     document = table_document(
         table, replace(SOURCE, reconstructed=True), {"by": ["a"], "where": {}, "keep": {}}
     )
     for change in ({"standard_error": [-1.0, 1.0]}, {"upper_95": [0.0, 3.0]}, {"lower_95": [-9.0, 1.0]}):
         with pytest.raises(InvalidTable, match="not those of any table"):
             table_from_document({**document, **change})
+
+
+def two_faced(by=("sex", "age"), where=None, keep=None):
+    """A published table with its unbiased face, and its document."""
+    linear, plain = answered(PLAN, by, where, keep)
+    errors = StatedErrors(np.full(linear.shape, 1.5), np.full(linear.shape, 3.0))
+    table = ReleasedTable(Table(linear.domain, np.rint(linear.counts)), errors, linear)
+    source = replace(SOURCE, plan=PLAN.digest(), reconstructed=True)
+    return table, json.loads(document_bytes(table_document(table, source, plain["question"])))
+
+
+@given(questions())
+def test_both_faces_of_a_table_read_back_from_its_document(question):
+    table, document = two_faced(*question)
+    read = table_from_document(document, PLAN)
+    assert read.counts.tolist() == table.counts.tolist()
+    assert read.estimate.tolist() == table.estimate.tolist()
+    assert read.standard_errors.tolist() == table.standard_errors.tolist()
+    np.testing.assert_array_equal(read.interval()[0], table.interval()[0])
+    np.testing.assert_array_equal(read.unbiased.standard_errors, table.unbiased.standard_errors)
+    assert read.covariance is None
+    np.testing.assert_allclose(read.unbiased.covariance.dense(), table.unbiased.covariance.dense())
+
+
+def test_an_unbiased_face_needs_its_plan():
+    _, document = two_faced()
+    for given_plan in (None, ZEROS_PLAN):
+        with pytest.raises(InvalidTable, match="Give exactly that plan"):
+            table_from_document(document, given_plan)
+    with pytest.raises(InvalidTable, match="one number under 'estimate' for each cell"):
+        table_from_document(document | {"estimate": [1.0]}, PLAN)

@@ -194,5 +194,6 @@ def test_every_file_is_on_the_disk_before_the_folder_appears(tmp_path, monkeypat
     monkeypatch.setattr(os, "fsync", watching)
     a_release(work="[sex]").save(tmp_path / "out")
     early = {Path(name).name for name, visible in synced if not visible}
-    assert early == {"report.html", "manifest.json", "sex.csv", "sex.parquet", "tables", "release"}
+    files = {"report.html", "manifest.json", "measurements.parquet", "sex.csv", "sex.parquet"}
+    assert early == {*files, "tables", "release"}
     assert [name for name, visible in synced if visible] == [str(tmp_path)]

@@ -10,6 +10,7 @@ from tabulary.core.neighbours import Neighbours
 from tabulary.core.privacy import PureDP
 from tabulary.planning import plan
 from tabulary.release import Release
+from tests.releases import release_of
 from tests.unit.release.releases import a_release, same_tables
 
 DOMAIN = Domain({"sex": "FM", "age": range(3), "job": range(3)})
@@ -19,7 +20,7 @@ NEAR = Neighbours("replace", 1, ("job",))
 def a_sensitive_release(engine=None, work="[sex age][age job][sex job]"):
     planned = plan(DOMAIN, work, privacy=PureDP(1), neighbours=NEAR, reconstruct="none")
     counts = {margin: np.full(DOMAIN.shape_of(margin), 50.0) for margin in planned.workload}
-    return Release.from_counts(planned, counts, engine=engine)
+    return release_of(planned, counts, engine=engine)
 
 
 def manifest_of(folder):

@@ -10,6 +10,8 @@ from pyjstat import pyjstat
 
 from tabulary.release.json_stat import json_stat_bytes
 from tests.unit.release.publications import (
+    FINNISH,
+    WORDS,
     a_publication,
     cells,
     large_publication,
@@ -80,3 +82,24 @@ def test_labels_notes_and_facts_go_along():
     assert document["note"][0] == "A promise."
     assert document["extension"]["plan"] == "5f3a"
     assert document["dimension"]["measure"]["category"]["unit"]["count"] == {"label": "people", "decimals": 0}
+
+
+def test_all_words_of_the_publisher_go_along_in_one_language():
+    document = json.loads(json_stat_bytes(a_publication(words=WORDS, translations=(FINNISH,))))
+    check_rules(document)
+    assert document["label"] == "Persons by Age and job"
+    assert document["source"] == "Statistics Demo, 2026"
+    assert document["note"][:3] == ["A promise.", "Everyone on census night.", "A note on the census."]
+    assert document["dimension"]["age"]["note"] == ["Rounded down."]
+    assert document["dimension"]["age"]["extension"] == {
+        "description": "In completed years.",
+        "unit": "years",
+        "source": "Register",
+    }
+    units = document["dimension"]["measure"]["category"]["unit"]
+    assert {unit["label"] for unit in units.values()} == {"persons"}
+    assert document["extension"]["title"] == "Census 2026"
+    assert document["extension"]["language"] == "en"
+    finnish = json.loads(json_stat_bytes(a_publication(words=FINNISH)))
+    assert finnish["label"] == "Henkilöä: Ikä, job"
+    assert finnish["dimension"]["age"]["category"]["label"]["0-14"] == "Lapset"

@@ -23,7 +23,7 @@ def manifest_of(release):
 def test_the_manifest_says_what_was_done_and_what_is_promised(saved):
     manifest = manifest_of(saved)
     assert manifest["schema"] == SCHEMA
-    assert manifest["title"] == "People of nowhere"
+    assert [labels["title"] for labels in manifest["labels"]] == ["People of nowhere"]
     assert manifest["plan"] == saved.plan.describe()
     assert manifest["plan_digest"] == saved.plan.digest()
     assert manifest["promise"]["statement"].endswith("ε = 1.")

@@ -9,7 +9,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.table import Table
 from tabulary.errors import InvalidTable
 from tabulary.noise import DiscreteLaplace
-from tabulary.planning import CellErrors, SimulatedErrors
+from tabulary.planning import CellErrors, StatedErrors
 from tabulary.release.publication import Publication, Status, plain_number, told_apart
 from tabulary.release.table import ReleasedTable
 from tests.unit.release.publications import a_publication, withheld_publication
@@ -29,7 +29,7 @@ def test_a_count_whose_interval_lies_below_zero_is_doubted():
 
 
 def test_a_zero_without_an_error_is_not_called_impossible_unless_the_domain_says_so():
-    zero = SimulatedErrors(np.zeros(2), np.zeros(2))
+    zero = StatedErrors(np.zeros(2), np.zeros(2))
     assert Publication.of(ReleasedTable(Table(SEX, [0, 0]), zero)).marks() == ["u", "u"]
 
 

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyaxis import pyaxis
 
+from tabulary.core.labels import Labels, VariableLabels
 from tabulary.release.px import px_bytes
 from tests.unit.release.publications import (
+    FINNISH,
+    WORDS,
     a_publication,
     cells,
     large_publication,
@@ -17,7 +20,7 @@ from tests.unit.release.publications import (
     withheld_publication,
 )
 
-STATEMENT = re.compile(r'\s*([A-Z0-9-]+)(?:\(((?:"[^"]*",?)+)\))?=((?:"[^"]*"|[^";])*);')
+STATEMENT = re.compile(r'\s*([A-Z0-9-]+(?:\[[a-z-]+\])?)(?:\(((?:"[^"]*",?)+)\))?=((?:"[^"]*"|[^";])*);')
 MANDATORY = {
     *("MATRIX", "SUBJECT-CODE", "SUBJECT-AREA", "DECIMALS", "TITLE", "CONTENTS"),
     *("UNITS", "VALUES", "HEADING", "DATA"),
@@ -84,6 +87,48 @@ def test_labels_are_as_they_are_but_for_quotation_marks(published):
         )
 
 
+def test_each_language_has_its_own_words_and_shares_the_codes_and_the_numbers():
+    data = px_bytes(a_publication(words=WORDS, translations=(FINNISH,)))
+    found = read_px(data)
+    assert found["LANGUAGE"][()] == ["en"]
+    assert found["LANGUAGES"][()] == ["en", "fi"]
+    assert (found["TITLE"][()], found["TITLE[fi]"][()]) == (
+        ["Persons by Age and job"],
+        ["Henkilöä: Ikä, job"],
+    )
+    assert (found["STUB"][()], found["STUB[fi]"][()]) == (["Age", "job"], ["Ikä", "job"])
+    assert found["VALUES"]["Age",] == ["Children", "15-64", "65+"]
+    assert found["VALUES[fi]"]["Ikä",] == ["Lapset", "15-64", "65+"]
+    assert found["CODES"]["Age",] == found["CODES[fi]"]["Ikä",] == ["0-14", "15-64", "65+"]
+    assert (found["UNITS"]["Count",], found["UNITS[fi]"]["Count",]) == (["persons"], ["henkilöä"])
+    assert (found["SOURCE"][()], found["SOURCE[fi]"][()]) == (["Statistics Demo, 2026"], ["Tilastot, 2026"])
+    assert (found["SUBJECT-AREA"][()], found["SUBJECT-AREA[fi]"][()]) == (
+        ["Census 2026"],
+        ["Väestölaskenta 2026"],
+    )
+    notes = found["NOTE"][()][0].split("#")
+    assert notes[1:6] == [
+        "Everyone on census night.",
+        "A note on the census.",
+        "Age, years: In completed years.",
+        "Age, years: Rounded down.",
+        "Age, years: Source: Register",
+    ]
+    dependent = {keyword.split("[")[0] for keyword in found if "[" in keyword}
+    assert all(keyword in found for keyword in dependent)
+    assert found["DATA"] == read_px(px_bytes(a_publication()))["DATA"]
+
+
+def test_pyaxis_reads_a_file_in_two_languages(file):
+    published = a_publication(words=WORDS, translations=(FINNISH,))
+    assert read_by_pyaxis(file, published)[::4] == [
+        ((*at, "Count"), numbers["count"])
+        for at, numbers, _ in (
+            ((published.level_label("age", at[0]), at[1]), n, m) for at, n, m in cells(published)
+        )
+    ]
+
+
 # pyaxis takes DATA= anywhere for the beginning of the data, trims, and knows no empty-looking text.
 tame = st.text("abcäß年01234 ,;:+*#=%'()", min_size=1, max_size=8).map(str.strip).filter(bool)
 
@@ -133,7 +178,9 @@ def test_words_and_withheld_numbers_are_told():
 
 def test_long_text_is_cut_into_lines_and_a_name_never():
     long = " ".join(["word"] * 200)
-    data = px_bytes(a_publication(title=long, labels={"age": "A" * 250})).decode()
+    data = px_bytes(
+        a_publication(title=long, words=Labels(variables={"age": VariableLabels("A" * 250)}))
+    ).decode()
     assert read_px(data.encode())["TITLE"][()] == [long]
     assert max(map(len, data.splitlines())) <= 300
     assert f'STUB="{"A" * 250}"' in data

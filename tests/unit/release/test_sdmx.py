@@ -3,6 +3,7 @@
 import io
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from pysdmx.io.csv.sdmx20.reader import read
 
 from tabulary.core.domain import Domain
+from tabulary.core.labels import Labels
 from tabulary.release.publication import Publication
 from tabulary.release.sdmx import codes, identifiers, sdmx_csv_bytes
 from tests.unit.release.publications import (
     ODD,
+    WORDS,
     a_publication,
     cells,
     large_publication,
@@ -80,3 +83,23 @@ def test_identifiers_and_codes_are_those_of_sdmx_and_each_is_used_once(names):
     for made, allowed in ((identifiers(names), "[A-Z][A-Z0-9_]*"), (codes(names), "[A-Za-z0-9_@$-]+")):
         assert len(set(made)) == len(names)
         assert all(re.fullmatch(allowed, each) for each in made)
+
+
+def test_the_words_of_the_publisher_are_columns():
+    (dataset,) = read(sdmx_csv_bytes(a_publication(words=WORDS)).decode())
+    frame = dataset.data
+    assert set(frame["UNIT_MEASURE"]) == {"persons"}
+    # What holds for the whole table is in the first row only.
+    for column, said in (
+        ("TITLE", "Census 2026"),
+        ("DATA_SOURCE", "Statistics Demo"),
+        ("COMMENT_DSET", "A note on the census."),
+    ):
+        assert frame[column].tolist() == [said] + [""] * 5
+
+
+def test_an_attribute_may_have_the_name_of_such_a_column():
+    published = Publication(Domain({"title": ["a", "b"]}), np.array([1, 2]), None, words=Labels("Census"))
+    (dataset,) = read(sdmx_csv_bytes(published).decode())
+    assert dataset.data["TITLE"].tolist() == ["Census", ""]
+    assert dataset.data["TITLE_2"].tolist() == ["a", "b"]

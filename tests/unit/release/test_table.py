@@ -23,12 +23,12 @@ def test_a_cell_is_asked_for_by_its_labels(released):
 def test_the_interval_is_the_count_with_the_half_width_on_either_side(released):
     lower, upper = released.interval(0.9)
     widths = released.errors.half_widths(0.9)
-    assert np.array_equal(upper - released.counts, widths)
-    assert np.array_equal(released.counts - lower, widths)
+    assert upper - released.counts == pytest.approx(widths)
+    assert released.counts - lower == pytest.approx(widths)
 
 
 def test_a_wider_confidence_gives_a_wider_interval(released):
-    possible = released.errors.terms > 0
+    possible = ~released.domain.impossible(released.margin)
     assert (released.half_widths(0.999) > released.half_widths(0.5))[possible].all()
 
 

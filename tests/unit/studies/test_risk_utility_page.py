@@ -212,7 +212,7 @@ def test_tests_and_models_stand_on_the_page(done):
     assert "On the counts, independence in [age job] is rejected." in said
     assert "On the counts, independence in [sex age] is not rejected." in said
     assert "No table of the plan holds all attributes of [sex age][age job]" in said
-    assert "Fourier cannot answer this plan:" in said
+    assert "cannot answer this plan:" not in said
 
 
 # Bands

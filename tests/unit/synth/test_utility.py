@@ -5,15 +5,15 @@ import pytest
 
 import tabulary as tb
 from tabulary.errors import InvalidTable
-from tabulary.release import Release
 from tabulary.synth import SyntheticRecords, utility
+from tests.releases import release_of
 
 DOMAIN = tb.Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
 
 
 def release():
     plan = tb.plan(DOMAIN, "[sex][sex job]", privacy=tb.PureDP(1), mechanism="margins")
-    return Release.from_counts(plan, {("sex",): np.array([6, 4]), ("sex", "job"): np.array([[3, 3], [2, 2]])})
+    return release_of(plan, {("sex",): np.array([6, 4]), ("sex", "job"): np.array([[3, 3], [2, 2]])})
 
 
 def test_the_distance_is_that_of_shares_and_the_noise_that_of_the_stated_errors():

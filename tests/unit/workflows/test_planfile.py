@@ -3,6 +3,8 @@ import pytest
 import tabulary as tb
 from tabulary.confidential.sources import Source
 from tabulary.errors import InvalidSettings, PublicError
+from tabulary.release.manifest import EpsilonPlace
+from tabulary.release.table_sheet import ErrorPlace
 from tabulary.workflows import read_plan_file
 
 PLAN = """
@@ -148,8 +150,8 @@ def test_weights_name_margins_by_their_attributes(read):
         ("[privacy]", "[mechanism]\nrecords = true\n[privacy]", "records has the wrong type"),
         (
             "[privacy]",
-            '[mechanism]\nname = "margins"\nreconstruct = "shrink"\n[privacy]',
-            "it needs the mechanism 'residual'",
+            '[mechanism]\nname = "margins"\nreconstruct = "shift"\n[privacy]',
+            "it needs the mechanism 'fourier' or 'efron-stein'",
         ),
         (
             "[privacy]",
@@ -184,6 +186,20 @@ def test_what_cannot_be_is_refused_with_its_place(read, old, new, reason):
 def test_formats_are_added_to_those_of_every_release(read, formats, extra):
     assert read(f"{PLAN}\n[output]\nformats = {formats}").formats == extra
     assert read(PLAN).formats == ()
+
+
+def test_errors_of_a_workbook_stand_below_unless_the_plan_file_says_beside(read):
+    assert read(PLAN).errors is ErrorPlace.below
+    assert read(f'{PLAN}\n[output]\nerrors = "beside"').errors is ErrorPlace.beside
+    with pytest.raises(InvalidSettings, match=r"\[output\].*not 'above'"):
+        read(f'{PLAN}\n[output]\nerrors = "above"')
+
+
+def test_the_report_names_the_parameter_in_its_folded_part_unless_the_plan_file_says_first(read):
+    assert read(PLAN).epsilon is EpsilonPlace.folded
+    assert read(f'{PLAN}\n[output]\nepsilon = "first"').epsilon is EpsilonPlace.first
+    with pytest.raises(InvalidSettings, match=r"\[output\].*'folded', 'first', not 'last'"):
+        read(f'{PLAN}\n[output]\nepsilon = "last"')
 
 
 def test_an_absent_or_unreadable_plan_file_is_refused(tmp_path):

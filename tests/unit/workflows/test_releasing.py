@@ -6,6 +6,7 @@ import pytest
 
 import tabulary as tb
 from tabulary.confidential.weights import Weights
+from tabulary.core.labels import Labels
 from tabulary.errors import (
     BudgetExceeded,
     DifferentDomains,
@@ -113,7 +114,7 @@ def test_a_format_that_cannot_be_written_is_found_before_anything_is_opened_or_s
 
 
 def test_the_saved_release_is_the_returned_one(tmp_path):
-    made = release_to_folder(lambda: TABLE, PLAN, tmp_path / "out", title="Rochdale")
+    made = release_to_folder(lambda: TABLE, PLAN, tmp_path / "out", labels=Labels(title="Rochdale"))
     loaded = tb.Release.load(tmp_path / "out")
     assert made.digest == loaded.digest
     assert loaded.title == "Rochdale"
@@ -144,16 +145,52 @@ def test_what_is_not_a_plan_or_an_account_is_refused(ledger):
         tb.release(TABLE, PLAN, ledger=ledger)
 
 
-def test_a_measurement_that_cannot_be_reconstructed_is_kept_for_whoever_paid_for_it(ledger, monkeypatch):
-    def doubt(*_):
+@pytest.fixture
+def doubt(monkeypatch):
+    """No table but the unbiased ones can be made."""
+
+    def refuse(*_, **options):
         raise NotCertified("not certified.")
 
-    monkeypatch.setattr("tabulary.workflows.releasing.reconstruct", doubt)
+    monkeypatch.setattr(tb.Release, "rebuild", refuse)
+
+
+def test_a_measurement_that_cannot_be_reconstructed_is_kept_for_whoever_paid_for_it(ledger, doubt):
     with pytest.raises(NotCertified, match="not certified") as caught:
         tb.release(TABLE, PLAN, ledger=ledger.account("rochdale"))
     assert isinstance(caught.value.measurement, Measurement)
     assert "spent" in caught.value.__notes__[0]
     assert ledger.account("rochdale").spent() == tb.PureDP(1)
+
+
+def test_a_folder_whose_tables_cannot_be_made_keeps_the_measurements_and_their_estimates(
+    doubt, tmp_path, monkeypatch
+):
+    folder = tmp_path / "out"
+    with pytest.raises(NotCertified, match="not certified") as caught:
+        release_to_folder(lambda: TABLE, PLAN, folder)
+    assert f"saved in {folder}" in caught.value.__notes__[0]
+    monkeypatch.undo()
+    kept = tb.Release.load(folder)
+    assert kept.face.face.linear
+    assert kept.verify().remade
+    assert kept.rebuild(reconstruct=PLAN.reconstruct, rounding=PLAN.rounding)["A", "B"].counts.min() >= 0
+
+
+def test_making_tables_and_their_errors_reports_its_progress(tmp_path):
+    heard = []
+    release_to_folder(
+        lambda: TABLE,
+        PLAN,
+        tmp_path / "out",
+        progress=lambda what, done, total: heard.append((what, done, total)),
+    )
+    assert ("making the tables", 0, 0) in heard
+    errors = [(done, total) for what, done, total in heard if what == "computing the errors"]
+    assert [done for done, _ in errors] == list(range(errors[0][1]))
+    again = []
+    tb.Release.load(tmp_path / "out").verify(progress=lambda what, done, total: again.append(what))
+    assert set(again) == {"making the tables", "computing the errors"}
 
 
 def test_a_release_of_records_names_the_engine_that_counted_them_and_one_of_a_table_names_none(tmp_path):

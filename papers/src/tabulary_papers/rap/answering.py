@@ -18,7 +18,6 @@ from tabulary.core import Margin
 from tabulary.mechanisms import measure
 from tabulary.noise import ExactSampler
 from tabulary.planning import Plan, plan
-from tabulary.reconstruct import reconstruct
 from tabulary.studies import Lab, Row, Sheets
 from tabulary.synth import SyntheticRecords, from_release, graphical, mwem, rap
 from tabulary_papers.rap.people import AdultPeople, chosen_margins
@@ -148,6 +147,7 @@ def _planned(work: Workload, privacy: ApproxDP, people: int) -> Plan:
         neighbours="replace",
         mechanism="residual",
         reconstruct="shrink",
+        rounding="none",
         records=people,
     )
 
@@ -157,10 +157,8 @@ def _released(job: Job) -> dict[str, Shares]:
     with job.records() as records:
         measurement = measure(records.tally(made.counted), made, job.sampler("noise"))
     entropy = job.sampler("rows").entropy
-    # How far off the tables are is known here, and needs no simulation.
-    found = reconstruct(measurement, entropy=entropy, simulation_seconds=0)
-    tables = {m: np.asarray(found.tables[m], dtype=np.float64) for m in job.work}
-    release = Release.from_counts(made, found.tables, errors=found.errors, reconstruction=found.facts)
+    release = Release(measurement)
+    tables = {m: np.asarray(release.face.table(m), dtype=np.float64) for m in job.work}
     rows = from_release(release, job.people.number, entropy=entropy)
     return {
         TABLES: {margin: table / job.people.number for margin, table in tables.items()},

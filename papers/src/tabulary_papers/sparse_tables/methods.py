@@ -167,7 +167,7 @@ def _shrunk(data: Dataset, epsilon: str) -> Perturb:
     made = plan_for(data, epsilon, reconstruct="shrink")
 
     def table(measurement: Measurement, sampler: ExactSampler) -> Table:
-        tables = reconstruct(measurement, entropy=sampler.entropy, simulation_seconds=0).tables
+        tables = reconstruct(measurement).tables
         return _with_margins(data.table.domain, tables, sampler)
 
     return partial(_planned, data, made, Tally.from_table(data.table, made.counted), table)

@@ -8,7 +8,7 @@ from tabulary import PureDP, Table
 from tabulary.confidential import Tally
 from tabulary.core import CellCounts, Margin, Relation
 from tabulary.mechanisms import measure
-from tabulary.noise import Entropy, Sampler
+from tabulary.noise import Sampler
 from tabulary.planning import Plan, plan
 from tabulary.reconstruct import reconstruct
 
@@ -59,9 +59,7 @@ person more or less as for one who moves to another cell. 2|B|/ε is what Yang, 
 """
 
 
-def noisy_tables(
-    table: Table, made: Plan, sampler: Sampler, entropy: Entropy | None = None
-) -> Mapping[Margin, CellCounts]:
-    """Return the tables that a release of this plan would hold; how wrong they are need not be simulated here."""
+def noisy_tables(table: Table, made: Plan, sampler: Sampler) -> Mapping[Margin, CellCounts]:
+    """Return the tables that a release of this plan would hold."""
     measurement = measure(Tally.from_table(table, made.counted), made, sampler)
-    return reconstruct(measurement, entropy=entropy, simulation_seconds=0).tables
+    return reconstruct(measurement).tables

@@ -166,7 +166,7 @@ def perturbed(lab: Lab, name: str, way: str, epsilon: str, repetitions: int) -> 
     first: list[Row] = []
     for repetition in range(repetitions):
         sampler = lab.sampler("noise", str(repetition))
-        tables = noisy_tables(truth, made, sampler, lab.sampler("rounding", str(repetition)).entropy)
+        tables = noisy_tables(truth, made, sampler)
         counts = np.asarray(tables[attributes], dtype=np.float64)
         errors = counts - truth.counts
         sums = np.concatenate([errors.sum(axis=1), errors.sum(axis=0)])

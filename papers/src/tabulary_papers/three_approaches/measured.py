@@ -58,11 +58,10 @@ def plan_of(approach: str, attributes: int, way: int, privacy: Privacy) -> Plan:
 
 
 def released(lab: Lab, made: Plan, table: Table, *context: str) -> Mapping[Margin, Floats]:
-    """Return the tables that a release of this plan would hold. Their errors are known here without simulating."""
+    """Return the tables that a release of this plan would hold."""
     tally = Tally.from_table(table, made.counted)
     measurement = measure(tally, made, lab.sampler("noise", *context))
-    entropy = lab.sampler("rounding", *context).entropy
-    found = reconstruct(measurement, entropy=entropy, simulation_seconds=0)
+    found = reconstruct(measurement)
     return {margin: np.asarray(counts, dtype=np.float64) for margin, counts in found.tables.items()}
 
 

@@ -6,17 +6,19 @@ time, the cost or the asker. So every byte is the same for ever, on every worker
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from tabulary.builder.api.bodies import Body
 from tabulary.builder.api.formats import AnswerFormat
 from tabulary.builder.service import ServedDataset
-from tabulary.cellkey import CellKeyTable
 from tabulary.core.privacy import describe_privacy
-from tabulary.release import SigningKey
+from tabulary.errors import TableRefused
+from tabulary.release import ReleasedTable, SigningKey
 from tabulary.release.exchange import Provenance, signature_headers, table_document
 from tabulary.release.formats import file_stems, plan_facts
 from tabulary.release.publication import Publication
-from tabulary.workflows.answering.answers import TableAnswer
+from tabulary.release.totals import TotalledTable, can_have_totals, labelled_totals
+from tabulary.workflows.answering.answers import ProtectionMethod, TableAnswer
 from tabulary.workflows.answering.questions import Question
 
 
@@ -36,7 +38,8 @@ class TableQuestion:
     @property
     def key(self) -> Hashable:
         """What the body depends on."""
-        return "table", self.dataset.name, self.dataset.answers.version, self.question, self.form.name
+        words = self.dataset.words.language
+        return "table", self.dataset.name, self.dataset.answers.version, self.question, self.form.name, words
 
     @property
     def is_test(self) -> bool:
@@ -82,27 +85,56 @@ class AnsweredTable:
             promise=answer.promise.statement,
             plan=None if answer.plan is None else answer.plan.digest(),
             reconstructed=answer.reconstructed,
-            perturbation=answer.table.ptable if isinstance(answer.table, CellKeyTable) else None,
+            perturbation=None if isinstance(answer.table, ReleasedTable) else answer.table.ptable,
         )
         labels = {name: variable.label for name, variable in self.dataset.variables.items()}
         return table_document(answer.table, provenance, self.question.describe(), labels)
 
-    def publication(self) -> Publication:
-        """Return the table with the labels of its dataset, and the filters in its title."""
-        variables, answer = self.dataset.variables, self.answer
-        labels = {attribute: variable.label for attribute, variable in variables.items()}
-        filters = [f"{labels[a]}: {variables[a].level(level)}" for a, level in self.question.where]
+    def publication(self, *, for_people: bool = False) -> Publication:
+        """Return the table with the labels of its dataset, and the filters in its title.
+
+        A table for people has its totals, if they come from the same measurements and so cost nothing.
+        """
+        words, answer = replace(self.dataset.words, title=self.dataset.title), self.answer
+        filters = [f"{words.name(a)}: {words.level(a, level)}" for a, level in self.question.where]
+        totalled = self._totalled() if for_people else None
         told = Publication.of(
-            answer.table,
+            answer.table if totalled is None else totalled,
             name=self.stem,
-            source=self.dataset.title,
+            words=words if totalled is None else labelled_totals(words, self.question.by),
+            translations=self.dataset.labels[1:],
             edition=self.dataset.answers.version,
-            labels=labels,
-            level_labels={attribute: variable.levels for attribute, variable in variables.items()},
             notes=(answer.promise.statement,),
             facts={} if answer.plan is None else plan_facts(answer.plan),
         )
-        return replace(told, title=f"{told.heading} ({'; '.join(filters)})") if filters else told
+        if not filters:
+            return told
+        # The title names the filters in one language.
+        return replace(told, title=f"{told.heading} ({'; '.join(filters)})", translations=())
+
+    def _totalled(self) -> TotalledTable | None:
+        """Return the table with its totals; None if smaller tables would cost, or are not the sums of this one."""
+        question, answers, table = self.question, self.dataset.answers, self.answer.table
+        costly = answers.method is ProtectionMethod.interactive
+        if (
+            costly
+            or question.keep
+            or not isinstance(table, ReleasedTable)
+            or not can_have_totals(table.domain)
+        ):
+            return None
+        parts = {question.by: table}
+        for size in range(len(question.by)):
+            for by in combinations(question.by, size):
+                smaller = replace(question, by=by)
+                try:
+                    found = answer_to(self.dataset, smaller, None).table
+                except TableRefused:
+                    return None
+                if not isinstance(found, ReleasedTable):
+                    return None
+                parts[by] = found
+        return TotalledTable(parts, labelled_totals(self.dataset.words, question.by))
 
 
 def answer_to(dataset: ServedDataset, question: Question, payer: str | None) -> TableAnswer:

@@ -48,8 +48,11 @@ def question_in_query(
             case "keep":
                 attribute, level = _pair(domain, name, value)
                 keep.setdefault(attribute, []).append(level)
-            case _:
+            case "estimate":
                 estimates.append(value)
+            case _:
+                # Words have no part in a question: `language_in_query` reads them.
+                pass
     if estimates not in ([], ["published"], ["linear"]):
         raise HTTPProblem(
             422,
@@ -57,6 +60,20 @@ def question_in_query(
             "the query parameter 'estimate' is 'published' or 'linear'. Nothing was counted.",
         )
     return Question.of(domain, by, where, keep, linear=estimates == ["linear"])
+
+
+def language_in_query(items: Collection[tuple[str, str]]) -> str:
+    """Return the language of the words that a query asks for; empty for the default language.
+
+    >>> language_in_query([("by", "age"), ("language", "fi")])
+    'fi'
+    """
+    given = [value for name, value in items if name == "language" and value]
+    if len(given) > 1:
+        raise HTTPProblem(
+            422, "invalid-request", "the query parameter 'language' is given twice. Nothing was counted."
+        )
+    return given[0] if given else ""
 
 
 def refuse_unknown(items: Collection[tuple[str, str]], known: Collection[str]) -> None:

@@ -50,7 +50,6 @@ from tabulary.builder.throttle import address_of
 from tabulary.core.neighbours import Neighbours
 from tabulary.errors import InvalidPrivacy, LedgerError
 from tabulary.ledger import Account, Amount, Entry, Head, Ledger
-from tabulary.workflows.answering.answers import ProtectionMethod
 
 _Item = TypeVar("_Item")
 
@@ -130,7 +129,7 @@ def open_account(service: _Served, ledger: _OpenLedger, by: _By, asked: NewAccou
         budget = asked.budget.privacy()
         neighbours = Neighbours(asked.neighbours.relation, asked.neighbours.records)
         # The log entry is written first and committed last: without a log entry no account is opened.
-        with service.state.log.writing() as act:
+        with service.required_state.log.writing() as act:
             act.note(by, Action.account_opened, asked.name)
             return _account(ledger.create_account(asked.name, budget, neighbours))
     except InvalidPrivacy as error:
@@ -168,7 +167,7 @@ def list_entries(request: Request, ledger: _OpenLedger, page: Annotated[EntryPag
 @router.get("/tokens", responses=_refusals())
 def list_tokens(request: Request, service: _Served, page: Annotated[TokenPage, Query()]) -> TokenList:
     """List the tokens in the order of their creation, with expired and revoked ones; never their text."""
-    found = service.state.tokens.list(after=page.after, size=page.size + 1)
+    found = service.required_state.tokens.list(after=page.after, size=page.size + 1)
     shown, further = _page(request, found, page.size, lambda token: token.id)
     return TokenList(items=[TokenModel.model_validate(each) for each in shown], next=further)
 
@@ -183,21 +182,21 @@ def make_token(service: _Served, by: _By, asked: NewToken) -> MadeToken:
     """Make a token and show its text once. An analyst's token needs an account that pays."""
     if asked.account is not None:
         _refuse_as_payer(service, asked.account)
-    token, text = service.state.tokens.add(asked.name, asked.role, asked.account, asked.days, by=by)
+    token, text = service.required_state.tokens.add(asked.name, asked.role, asked.account, asked.days, by=by)
     return MadeToken(token=TokenModel.model_validate(token), text=text)
 
 
 @router.delete("/tokens/{id}", status_code=204, responses=_refusals(_404="There is no such token."))
 def revoke_token(service: _Served, by: _By, id: TokenId) -> None:  # noqa: A002 - the name in the address
     """Revoke a token, immediately and permanently. The list still shows it and its former role."""
-    if not service.state.tokens.revoke(id, by=by):
+    if not service.required_state.tokens.revoke(id, by=by):
         raise HTTPProblem(404, "no-such-token", "There is no token with this id.")
 
 
 @router.get("/usage", responses=_refusals())
 def list_usage(request: Request, service: _Served, page: Annotated[UsagePage, Query()]) -> UsageList:
     """List the number of requests by day, dataset, kind, outcome and caller."""
-    found = service.state.usage.read(dataset=page.dataset, after=page.after, size=page.size + 1)
+    found = service.required_state.usage.read(dataset=page.dataset, after=page.after, size=page.size + 1)
     shown, further = _page(request, found, page.size, lambda row: row.number or 0)
     return UsageList(items=[UsageModel.model_validate(each) for each in shown], next=further)
 
@@ -205,7 +204,7 @@ def list_usage(request: Request, service: _Served, page: Annotated[UsagePage, Qu
 @router.get("/log", responses=_refusals())
 def list_log(request: Request, service: _Served, page: Annotated[LogPage, Query()]) -> LogList:
     """List the entries of the log: who did what and when, with accounts, tokens, versions, sign-ins and starts."""
-    found = service.state.log.list(after=page.after, size=page.size + 1)
+    found = service.required_state.log.list(after=page.after, size=page.size + 1)
     shown, further = _page(request, found, page.size, lambda entry: entry.number)
     return LogList(items=[LogModel.model_validate(each) for each in shown], next=further)
 
@@ -217,7 +216,7 @@ def list_log(request: Request, service: _Served, page: Annotated[LogPage, Query(
 )
 def get_log_lines(service: _Served, part: Annotated[LogPart, Query()]) -> StreamingResponse:
     """Give the whole log, or all entries after a given one, as JSON lines: one entry per line, in order."""
-    lines = (f"{entry.line}\n" for entry in service.state.log.entries(part.after))
+    lines = (f"{entry.line}\n" for entry in service.required_state.log.entries(part.after))
     return StreamingResponse(lines, media_type="application/jsonl")
 
 
@@ -306,7 +305,7 @@ def held_dataset(dataset: ServedDataset) -> HeldDataset:
     """Return a dataset as the custodian sees it."""
     answers = dataset.answers
     # With other methods, each table has its own plan, or there is none.
-    plan = answers.plan_of(()) if answers.method is ProtectionMethod.fixed else None
+    plan = answers.plan_of(()) if answers.method.has_one_plan else None
     return HeldDataset(
         id=dataset.name,
         title=dataset.title,

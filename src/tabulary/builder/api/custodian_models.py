@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from tabulary.builder.api.models import NeighboursModel
+from tabulary.builder.api.models import Method, NeighboursModel
 from tabulary.builder.state import Role
 from tabulary.builder.state.tokens import LONGEST_LIFE
 from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
@@ -276,7 +276,7 @@ class HeldDataset(BaseModel):
 
     id: str
     title: str
-    method: Literal["fixed", "interactive", "cell-key"]
+    method: Method
     version: str
     account: str | None
     plan: Annotated[

@@ -89,8 +89,8 @@ def add_datasets(app: FastAPI, answering: Answering) -> None:
         domain, items = dataset.answers.domain, request.query_params.multi_items()
         margin = question_in_query(domain, items, known=("by",)).margin(domain)
         dataset.answers.allowed_tables.refuse(margin)
-        # All tables of a dataset with fixed answers share one plan, so it is written once.
-        wanted = () if dataset.answers.method is ProtectionMethod.fixed else margin
+        # If all tables share one plan, it is written once.
+        wanted = () if dataset.answers.method.has_one_plan else margin
         return await answering.response(request, PlanQuestion(dataset, wanted))
 
 
@@ -170,14 +170,22 @@ def _details(dataset: ServedDataset, signer: PublicKey | None) -> dict[str, obje
             }
             for name, variable in dataset.variables.items()
         ],
+        "labels": [labels.describe() for labels in dataset.labels],
         "structural_zeros": domain.describe()["structural_zeros"],
         "allowed_tables": answers.allowed_tables.describe(),
         "promise": answers.promise.describe(),
         "privacy": None if plan is None else describe_privacy(plan.privacy),
         "neighbours": None if plan is None else plan.describe()["neighbours"],
-        "plan": plan.digest() if plan is not None and answers.method is ProtectionMethod.fixed else None,
-        "signer": None if signer is None else {**signer.describe(), "fingerprint": signer.fingerprint},
+        "plan": plan.digest() if plan is not None and answers.method.has_one_plan else None,
+        "signer": _signer(signer),
+        "release": None
+        if dataset.seal is None
+        else {"digest": dataset.seal.digest, "signer": _signer(dataset.seal.signer)},
     }
+
+
+def _signer(signer: PublicKey | None) -> dict[str, str] | None:
+    return None if signer is None else {**signer.describe(), "fingerprint": signer.fingerprint}
 
 
 def _plan(dataset: ServedDataset, margin: Margin) -> dict[str, object]:

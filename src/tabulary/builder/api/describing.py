@@ -68,6 +68,7 @@ _FORMS = {
     "where": "Only those in this level, as `attribute:level`; once for an attribute.",
     "keep": "A level that is shown of an attribute of the table, as `attribute:level`; as often as needed.",
 }
+_LANGUAGE = "The language of labels, one of the dataset's; by default its first. PX files hold all languages."
 _ESTIMATE = "What the dataset publishes, or the unbiased linear estimate that tests need."
 
 
@@ -115,6 +116,9 @@ def _parameter(name: str) -> dict[str, Any]:
     if name == "estimate":
         schema: dict[str, Any] = {"type": "string", "enum": ["published", "linear"], "default": "published"}
         return {"name": name, "in": "query", "required": False, "description": _ESTIMATE, "schema": schema}
+    if name == "language":
+        schema = {"type": "string"}
+        return {"name": name, "in": "query", "required": False, "description": _LANGUAGE, "schema": schema}
     return {
         "name": name,
         "in": "query",

@@ -22,8 +22,8 @@ class WritableTable(Protocol):
         """Return the table as plain data."""
         ...
 
-    def publication(self) -> Publication:
-        """Return the table with the labels of its dataset."""
+    def publication(self, *, for_people: bool = False) -> Publication:
+        """Return the table with the labels of its dataset, and for people with its totals."""
         ...
 
 
@@ -50,7 +50,7 @@ class AnswerFormat:
         """Return the bytes of the table."""
         if self.writer is None:
             return document_bytes(table.document())
-        return self.writer.write(table.publication())
+        return self.writer.write(table.publication(for_people=self.writer.for_people))
 
 
 FORMATS: Mapping[str, AnswerFormat] = MappingProxyType(

@@ -21,6 +21,9 @@ from tabulary.infer.difference import ASSUMED, difference
 from tabulary.release import ReleasedTable
 from tabulary.workflows.answering.questions import Question
 
+Cell = dict[str, str | list[str]]
+"""A sum of cells by their levels, one level or several of each attribute."""
+
 MOST_CELLS = 400
 """The most cells of a test of independence. Its time grows with their cube; 400 cells take a second or two."""
 
@@ -49,14 +52,15 @@ def add_tests(app: FastAPI, answering: Answering) -> None:
 
 @dataclass(frozen=True, eq=False)
 class HypothesisQuestion:
-    """A test of a table: of the difference of two `cells`, or of independence without cells.
+    """A test of a table: of the difference of two `cells`, as counts or `per` a group, or of independence.
 
     Made by `of`, which refuses an impossible test before anything is counted or paid.
     """
 
     dataset: ServedDataset
     question: Question
-    cells: tuple[dict[str, str], ...]
+    cells: tuple[Cell, ...]
+    per: tuple[str, ...] | None
     payer: str | None
 
     @classmethod
@@ -65,13 +69,14 @@ class HypothesisQuestion:
         question = _tested_table(dataset.answers.domain, body)
         # In the order of the table, so that two spellings of one cell are the same question.
         cells = tuple({a: cell[a] for a in question.by if a in cell} for cell in body.cells or ())
-        return cls(dataset, question, cells, payer)
+        per = None if body.per is None else tuple(a for a in question.by if a in body.per)
+        return cls(dataset, question, cells, per, payer)
 
     @property
     def key(self) -> Hashable:
         """What the body depends on."""
-        cells = tuple(tuple(cell.items()) for cell in self.cells)
-        return "test", self.dataset.name, self.dataset.answers.version, self.question, cells
+        cells = tuple(tuple((a, tuple(_levels(v))) for a, v in cell.items()) for cell in self.cells)
+        return "test", self.dataset.name, self.dataset.answers.version, self.question, cells, self.per
 
     @property
     def is_test(self) -> bool:
@@ -96,20 +101,21 @@ class HypothesisQuestion:
                 "test": "difference" if cells else "independence",
                 "question": self.question.describe(),
                 "plan": answer.plan.digest(),
-                **(_difference(answer.table, cells) if cells else _independence(answer.table)),
+                **(_difference(answer.table, cells, self.per) if cells else _independence(answer.table)),
             }
         )
 
 
 def _tested_table(domain: Domain, body: AskedTest) -> Question:
     """Return the linear estimate of the tested table."""
-    question = Question.of(domain, body.by, body.where, linear=True)
+    question = Question.of(domain, body.by, body.where, body.keep, linear=True)
     if body.test == "independence":
-        if len(question.by) != 2 or body.cells is not None:
+        if len(question.by) != 2 or body.cells is not None or body.per is not None:
             raise InvalidWorkload(
-                "independence is between the two attributes of 'by', and takes no cells. Nothing was counted."
+                "independence is between the two attributes of 'by', and takes no cells and no 'per'. Nothing was "
+                "counted."
             )
-        cells = domain.cells(question.by)
+        cells = question.cells(domain)
         if cells > MOST_CELLS:
             raise TooManyCells(
                 f"a test of independence of {cells:,} cells takes too long here; the most is {MOST_CELLS:,}. "
@@ -124,8 +130,13 @@ def _tested_table(domain: Domain, body: AskedTest) -> Question:
                 raise InvalidWorkload(
                     f"a cell names {strangers[0]!r}, which the table is not by. Nothing was counted."
                 )
-            for attribute, level in cell.items():
-                domain.code(attribute, level)
+            for attribute, levels in cell.items():
+                for level in _levels(levels):
+                    domain.code(attribute, level)
+            if missing := [a for a in body.per or () if a not in cell]:
+                raise InvalidWorkload(
+                    f"a percentage per {missing[0]!r} needs a level of it in both cells. Nothing was counted."
+                )
     return question
 
 
@@ -139,13 +150,18 @@ def _independence(table: ReleasedTable) -> dict[str, object]:
     }
 
 
-def _difference(table: ReleasedTable, cells: list[dict[str, str]]) -> dict[str, object]:
+def _levels(levels: str | list[str]) -> list[str]:
+    return [levels] if isinstance(levels, str) else levels
+
+
+def _difference(table: ReleasedTable, cells: list[Cell], per: tuple[str, ...] | None) -> dict[str, object]:
     first, second = cells
-    found = difference(table, first, second)
+    found = difference(table, first, second, per=per)
     return {
         "p_value": found.p_value,
         "assumed": list(ASSUMED),
         "cells": cells,
+        **({} if per is None else {"per": list(per)}),
         "estimate": found.estimate,
         "standard_error": found.standard_error,
         "lower_95": found.interval.lower,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 Names = list[str]
 Estimate = Literal["published", "linear"]
+Method = Literal["fixed", "interactive", "cell-key", "released"]
 
 _BY = Field(
     description="The attributes of the table, in the order of its axes; none gives the total.",
@@ -56,12 +57,21 @@ class AskedTest(_Asked):
     test: Annotated[Literal["independence", "difference"], Field(description="The kind of test.")]
     by: Annotated[Names, _BY]
     where: Annotated[dict[str, str], _WHERE] = {}
+    keep: Annotated[dict[str, Names], _KEEP] = {}
     cells: Annotated[
-        list[dict[str, str]] | None,
+        list[dict[str, str | list[str]]] | None,
         Field(
-            description="For a difference, two cells of the table by their levels. A cell that leaves out an "
-            "attribute is the sum over its levels.",
-            examples=[[{"sex": "F"}, {"sex": "M"}]],
+            description="For a difference, two cells of the table by their levels. Levels in a list are added up, and "
+            "a cell that leaves out an attribute is the sum over its levels, or over those in `keep`.",
+            examples=[[{"sex": "F", "age": ["15-64", "65+"]}, {"sex": "M"}]],
+        ),
+    ] = None
+    per: Annotated[
+        Names | None,
+        Field(
+            description="For a difference of percentages: the attributes within whose levels they are made, which both "
+            "cells name; an empty list gives shares of the whole table.",
+            examples=[["sex"]],
         ),
     ] = None
 
@@ -95,13 +105,37 @@ class VariableModel(BaseModel):
     ]
 
 
+class VariableWords(BaseModel):
+    """The words about an attribute in one language."""
+
+    label: str
+    description: str
+    levels: Annotated[dict[str, str], Field(description="The labels of levels, by their codes.")]
+    unit: str
+    notes: list[str]
+    source: str
+
+
+class Words(BaseModel):
+    """The words about a dataset in one language. An empty text was not given."""
+
+    title: str
+    description: str
+    unit: Annotated[str, Field(description="What is counted.")]
+    source: str
+    notes: list[str]
+    variables: dict[str, VariableWords]
+    language: Annotated[str, Field(description="A tag such as fi; empty if the publisher names none.")]
+    total: Annotated[str, Field(description="The word for a total.")]
+
+
 class DatasetLine(BaseModel):
     """One dataset in the list of them."""
 
     id: str
     title: str
     description: str
-    method: Literal["fixed", "interactive", "cell-key"]
+    method: Method
     version: str
     differentially_private: bool
 
@@ -122,6 +156,13 @@ class AllowedTablesModel(BaseModel):
     order: Annotated[int, Field(description="The most attributes of a table, filters included.")]
     forbidden: Annotated[list[Names], Field(description="Sets of attributes that no table may combine.")]
     max_cells: Annotated[int, Field(description="The most cells of a table, filters included.")]
+    within: Annotated[
+        list[Names] | None,
+        Field(
+            description="The largest tables of a release: every table is a part of one of them. Null if the records "
+            "themselves are counted."
+        ),
+    ]
 
 
 class PromiseModel(BaseModel):
@@ -149,17 +190,32 @@ class NeighboursModel(BaseModel):
 
 
 class SignerModel(BaseModel):
-    """The signer of the tables' documents. The signature is in the header Tabulary-Signature."""
+    """A signer: of the tables' documents, with the signature in the header Tabulary-Signature, or of a release."""
 
     name: str
     public_key: Annotated[str, Field(description="The Ed25519 public key: 32 bytes in base64.")]
     fingerprint: Annotated[str, Field(description="The first half of the key's SHA-256.")]
 
 
+class ReleaseModel(BaseModel):
+    """The release that all tables of a dataset come from."""
+
+    digest: Annotated[
+        str, Field(description="The SHA-256 that names the release: `tabulary verify` prints it.")
+    ]
+    signer: Annotated[
+        SignerModel | None,
+        Field(description="The signer that the release states; null if it is not signed. Compare the key."),
+    ]
+
+
 class DatasetDetails(DatasetLine):
     """All public facts about a dataset except its tables."""
 
     variables: list[VariableModel]
+    labels: Annotated[
+        list[Words], Field(description="All words for readers, once per language, the default first.")
+    ]
     structural_zeros: Annotated[
         list[dict[str, Names]], Field(description="Impossible combinations of levels.")
     ]
@@ -180,6 +236,10 @@ class DatasetDetails(DatasetLine):
     ]
     signer: Annotated[
         SignerModel | None, Field(description="The signer of the tables; null if they are not signed.")
+    ]
+    release: Annotated[
+        ReleaseModel | None,
+        Field(description="The release that all tables come from; null if they come from records."),
     ]
 
 
@@ -210,7 +270,7 @@ class TableModel(BaseModel):
     ]
     dataset: str
     version: str
-    method: Literal["fixed", "interactive", "cell-key"]
+    method: Method
     question: QuestionModel
     variables: list[TableVariable]
     impossible: Annotated[list[int], Field(description="The positions of the structural zeros.")]
@@ -218,6 +278,13 @@ class TableModel(BaseModel):
     standard_error: Numbers | None
     lower_95: Numbers | None
     upper_95: Numbers | None
+    estimate: Annotated[
+        Numbers | None,
+        Field(
+            description="The unbiased linear estimates from the same measurements, which tests need; null if `count` "
+            "holds them, or if there are none. The law of their errors follows from the plan."
+        ),
+    ]
     errors: Annotated[Literal["plan", "simulated", "unknown"], Field(description="The source of the errors.")]
     plan: str | None
     reconstructed: Annotated[bool, Field(description="Whether the table was made non-negative.")]
@@ -232,7 +299,7 @@ class Accuracy(BaseModel):
 
     dataset: str
     version: str
-    method: Literal["fixed", "interactive", "cell-key"]
+    method: Method
     question: QuestionModel
     table: Annotated[Names, Field(description="All attributes of the counted table, filters included.")]
     cells: Annotated[int, Field(description="The number of cells of the answer.")]
@@ -263,7 +330,8 @@ class HypothesisResult(BaseModel):
     assumed: Annotated[Names, Field(description="The basis of the p-value.")]
     statistic: float | None = None
     degrees_of_freedom: int | None = None
-    cells: list[dict[str, str]] | None = None
+    cells: list[dict[str, str | list[str]]] | None = None
+    per: Names | None = None
     estimate: float | None = None
     standard_error: float | None = None
     lower_95: float | None = None

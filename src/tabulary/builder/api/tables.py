@@ -6,7 +6,13 @@ from starlette.responses import Response
 
 from tabulary.builder.api.answering import Answering, payer_of
 from tabulary.builder.api.answers import TableQuestion, accuracy_of
-from tabulary.builder.api.asking import json_only, question_in_json, question_in_query, refuse_unknown
+from tabulary.builder.api.asking import (
+    json_only,
+    language_in_query,
+    question_in_json,
+    question_in_query,
+    refuse_unknown,
+)
 from tabulary.builder.api.describing import (
     BAD_BODY,
     NOT_ACCEPTABLE,
@@ -24,7 +30,7 @@ from tabulary.builder.service import ServedDataset
 from tabulary.release.exchange import document_bytes
 from tabulary.workflows.answering.questions import Question
 
-TABLE = ("by", "where", "keep", "estimate")
+TABLE = ("by", "where", "keep", "estimate", "language")
 MARGIN = ("by", "where", "keep")
 
 
@@ -49,8 +55,7 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
 
         The numbers are exact and agree with those of every other table of the dataset.
         """
-        dataset = answering.dataset(name)
-        question = question_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
+        dataset, question = _asked(answering, request, name)
         form = format_accepted(request.headers.get("accept", ""))
         return await table_response(answering, request, dataset, question, form)
 
@@ -70,8 +75,7 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
     async def get_table_as(request: Request, name: DatasetName, suffix: FormatName) -> Response:
         """Give a table in the format that the address names."""
         form = format_named(suffix)
-        dataset = answering.dataset(name)
-        question = question_in_query(dataset.answers.domain, request.query_params.multi_items(), known=TABLE)
+        dataset, question = _asked(answering, request, name)
         return await table_response(answering, request, dataset, question, form)
 
     @app.post(
@@ -151,6 +155,13 @@ def add_tables(app: FastAPI, answering: Answering) -> None:
         dataset = answering.dataset(name)
         refuse_unknown(request.query_params.multi_items(), ())
         return await _accuracy(request, answering, dataset, question_in_json(dataset.answers.domain, body))
+
+
+def _asked(answering: Answering, request: Request, name: str) -> tuple[ServedDataset, Question]:
+    """Return the dataset with its words in the language of the query, and the question."""
+    dataset, items = answering.dataset(name), request.query_params.multi_items()
+    question = question_in_query(dataset.answers.domain, items, known=TABLE)
+    return dataset.in_language(language_in_query(items)), question
 
 
 async def table_response(

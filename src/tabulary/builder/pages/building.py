@@ -23,6 +23,9 @@ from tabulary.workflows.answering.answers import ProtectionMethod
 PLACES = (("", "Not used"), ("rows", "Rows"), ("columns", "Columns"), ("filter", "Filter"))
 """The places of a variable, with their names."""
 
+# A page lists no more tables of a release than a reader looks through.
+_MOST_LISTED = 200
+
 
 @dataclass(frozen=True)
 class TableForecast:
@@ -86,13 +89,19 @@ def build_page(dataset: ServedDataset, chosen: Choices) -> dict[str, Any]:
             " and ".join(variable_name(dataset, a, Names.labels) for a in together)
             for together in answers.allowed_tables.forbidden
         ],
+        "within": [
+            " by ".join(variable_name(dataset, a, Names.labels) for a in together) or "Number of people"
+            for together in (answers.allowed_tables.within or ())[:_MOST_LISTED]
+        ],
         "places": PLACES,
         "variables": [_variable(dataset, attribute, chosen) for attribute in answers.domain.attributes],
         "in_rows": [variable_name(dataset, a, Names.labels) for a in chosen.rows],
         "in_columns": [variable_name(dataset, a, Names.labels) for a in chosen.columns],
         "in_filters": [filter_name(dataset, a, level, Names.labels) for a, level in chosen.where],
         # The display options stay the same while the variables change.
-        "hidden": [pair for pair in chosen.items() if pair[0] in ("show", "chart", "names", "totals")],
+        "hidden": [
+            pair for pair in chosen.items() if pair[0] in ("show", "chart", "names", "language", "totals")
+        ],
         "table_url": Choices().url(dataset.name),
         "build_url": Choices().build_url(dataset.name),
         "accuracy_url": Choices().accuracy_url(dataset.name),

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
-from tabulary.builder.api.asking import question_in_query, refuse_unknown
+from tabulary.builder.api.asking import language_in_query, question_in_query, refuse_unknown
 from tabulary.builder.problems import HTTPProblem
 from tabulary.core.domain import Domain, Margin
 from tabulary.errors import InvalidWorkload, listed
@@ -52,7 +52,7 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 PARAMETERS = (
     *("rows", "columns", "where", "keep"),
-    *("show", "chart", "names", "totals"),
+    *("show", "chart", "names", "language", "totals"),
     *("test", "first", "second"),
 )
 """Every parameter of an address, in the order of writing."""
@@ -67,6 +67,7 @@ _PLACES = ("", "rows", "columns", "filter")
 class Choices:
     """A reader's choices: variables in rows and columns, filters and levels, and how the table is shown.
 
+    `language` is that of the labels; empty for the default language of the dataset.
     `first` and `second` are cells to compare, given by their levels; a missing variable is summed over. The same
     choices have the same address for ever; the address leaves out everything that was not chosen.
 
@@ -87,6 +88,7 @@ class Choices:
     show: Show = Show.counts
     chart: Chart = Chart.none
     names: Names = Names.labels
+    language: str = ""
     totals: bool = True
     test: Hypothesis | None = None
     first: Levels = ()
@@ -125,6 +127,7 @@ class Choices:
             _one_of(Show, "show", given["show"]) or Show.counts,
             _one_of(Chart, "chart", given["chart"]) or Chart.none,
             _one_of(Names, "names", given["names"]) or Names.labels,
+            language_in_query(items),
             _one_of(_Switch, "totals", given["totals"]) is not _Switch.off,
             _one_of(Hypothesis, "test", given["test"]),
             _levels(domain, given["first"], (*rows, *columns)),
@@ -159,6 +162,7 @@ class Choices:
             ("show", self.show, Show.counts),
             ("chart", self.chart, Chart.none),
             ("names", self.names, Names.labels),
+            ("language", self.language, ""),
         ):
             if value != usual:
                 written.append((name, str(value)))
@@ -180,7 +184,7 @@ class Choices:
     def api_url(self, dataset: str, suffix: str = "") -> str:
         """Return the API address of the same table, in the format of the suffix."""
         path = f"/api/datasets/{quote(dataset)}/tables" + (f".{suffix}" if suffix else "")
-        return _address(path, self._asked())
+        return _address(path, [*self._asked(), *([("language", self.language)] if self.language else [])])
 
     def file_url(self, dataset: str, suffix: str) -> str:
         """Return the address of the same table as a file, for somebody who signed in."""

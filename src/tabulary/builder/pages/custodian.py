@@ -77,7 +77,7 @@ _NO_TOKEN = {"name": "", "role": "analyst", "account": "", "days": "365"}
 
 def add_custodian_pages(app: FastAPI, service: Service, site: Site) -> None:
     """Add the sign-in pages and the custodian's pages. The description of the API leaves them out."""
-    sign_in = SignInPages(site, SessionGate(service.state))
+    sign_in = SignInPages(site, SessionGate(service.required_state))
     desk = _Desk(service, site)
     read, write = sign_in.shows, sign_in.does
     for method, path, endpoint in (
@@ -229,7 +229,7 @@ class _Desk:
         if shown not in map(str, DAYS):
             raise HTTPProblem(422, "invalid-request", f"'days' is one of {', '.join(map(str, DAYS))}.")
         since = datetime.now(UTC).date() - timedelta(days=int(shown) - 1)
-        uses = self._service.state.usage.by_day(since.isoformat())
+        uses = self._service.required_state.usage.by_day(since.isoformat())
         return self._page(
             who,
             "custodian_usage.html.j2",
@@ -246,7 +246,7 @@ class _Desk:
         before = request.query_params.get("before")
         if before is not None and not _POSITION.fullmatch(before):
             raise HTTPProblem(422, "invalid-request", "'before' is the number of an entry.")
-        found = self._service.state.log.newest(None if before is None else int(before), _PAGE + 1)
+        found = self._service.required_state.log.newest(None if before is None else int(before), _PAGE + 1)
         return self._page(
             who,
             "custodian_log.html.j2",
@@ -286,7 +286,7 @@ class _Desk:
         after: str | None = None,
         revoked: str = "",
     ) -> Response:
-        tokens, now = self._service.state.tokens, datetime.now(UTC)
+        tokens, now = self._service.required_state.tokens, datetime.now(UTC)
         found = tokens.list(after=after, size=_PAGE + 1)
         taken = {dataset.account for dataset in self._service.datasets.values()}
         return self._page(
@@ -305,7 +305,7 @@ class _Desk:
         )
 
     def _token(self, id_: str) -> Token | None:
-        return self._service.state.tokens.get(id_) if _TOKEN_ID.fullmatch(id_) else None
+        return self._service.required_state.tokens.get(id_) if _TOKEN_ID.fullmatch(id_) else None
 
     def _known_token(self, request: Request) -> Token:
         found = self._token(request.path_params["id"])

@@ -7,8 +7,8 @@ A total is a sum of cells with dependent errors, so its error needs its own comp
 * A sum of some levels is not a table, and a smaller table may cost. Then the error of a linear estimate follows from
   the draws that the cells share (`infer.sums.SumLaw`). The noise treats all levels alike, so all sums of equally many
   possible cells of one axis have the same law, and this module computes it once.
-* The errors of a reconstructed table are simulated cell by cell; the error of a sum of some levels is at most their
-  sum.
+* The errors of a reconstructed table are known for each cell, not together; the error of a sum of some levels is at
+  most their sum.
 
 A share is t/b for a part t of a sum b. Its interval is Fieller's: the ρ with |t - ρb| ≤ h(ρ), as in `infer.ratios`,
 with h² = h_t² - 2ρ k + ρ² h_b² for the half-widths of both. That is exact for normal noise and a little off for other
@@ -25,18 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.builder.pages.choices import Choices, Show
-from tabulary.cellkey import CellKeyTable
-from tabulary.core.arrays import Floats
+from tabulary.core.arrays import Floats, sum_onto, with_last_places
 from tabulary.core.domain import Margin
 from tabulary.errors import TableRefused
 from tabulary.infer.sums import SumLaw
 from tabulary.planning.covariance import CellCovariance
 from tabulary.release import ReleasedTable
 from tabulary.release.table import CONFIDENCE
-from tabulary.workflows.answering.answers import Answerer, ProtectionMethod
+from tabulary.workflows.answering.answers import Answerer, PerturbedCounts, ProtectionMethod
 from tabulary.workflows.answering.questions import Question
 
-Published = ReleasedTable | CellKeyTable
+Published = ReleasedTable | PerturbedCounts
 Smaller = Callable[[Margin], Published | None]
 """Gives the table by some of the attributes, for the same people; None if it is not available."""
 
@@ -182,13 +181,19 @@ class _Cells:
             # The smallest of several bounds: the total is the sum of the rows, and also of the columns.
             least = min(float(totals.sum()) for _, totals in (corner, beside, below))
             corner = corner[0], np.asarray(least)
-        values, widths = (
-            np.block([[own, right.reshape(-1, 1)], [under.reshape(1, -1), last.reshape(1, 1)]])
-            for own, right, under, last in zip((self.values, self.widths), beside, below, corner, strict=True)
+        own = (self.values, self.widths)
+        blocks: dict[tuple[bool, ...], tuple[Floats, Floats]] = {
+            (True, True): own,
+            (True, False): beside,
+            (False, True): below,
+            (False, False): corner,
+        }
+        values = with_last_places(self.values.shape, lambda kept: blocks[kept][0])
+        widths = with_last_places(self.values.shape, lambda kept: blocks[kept][1])
+        parts = with_last_places(
+            self.possible.shape,
+            lambda kept: sum_onto(self.possible.astype(np.int64), (0, 1), np.flatnonzero(kept)),
         )
-        parts = self.possible.astype(np.int64)
-        parts = np.concatenate([parts, parts.sum(axis=1, keepdims=True)], axis=1)
-        parts = np.concatenate([parts, parts.sum(axis=0, keepdims=True)], axis=0)
         return Grid.about(values, widths, parts, alike=linear, bounded=bounded)
 
     def _totals(self, axis: int | None, by: Margin) -> tuple[Floats, Floats]:

@@ -11,17 +11,12 @@ import numpy as np
 
 from tabulary.builder.pages.choices import Choices, Names, Show
 from tabulary.builder.pages.grid import Grid, Smaller
-from tabulary.builder.service import Variable
-from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain, Margin
+from tabulary.core.labels import Labels
+from tabulary.release import ReleasedTable
 from tabulary.release.page_table import Header, PageRow, PageTable
+from tabulary.release.publication import DOUBT, IMPOSSIBLE, NO_NUMBER
 from tabulary.workflows.answering.answers import TableAnswer
-
-DOUBT = "~"
-"""The mark of a number that noise dominates: its 95 % interval reaches zero."""
-
-NO_NUMBER = ".."
-IMPOSSIBLE = "–"
 
 MEASURES: Mapping[Show, str] = {
     Show.counts: "Count",
@@ -31,7 +26,6 @@ MEASURES: Mapping[Show, str] = {
 }
 """The name of the numbers, for each choice."""
 
-_TOTAL = "Total"
 # Below this half-width, in people or in points, show a decimal; from ten times a unit on, use a coarser unit.
 _EARNS_A_DECIMAL = 2.0
 
@@ -83,9 +77,11 @@ class BuiltTable(PageTable[PageCell]):
     >>> domain = Domain({"sex": ["F", "M"], "age": ["young", "old"]})
     >>> errors = CellErrors(DiscreteLaplace(3), np.ones((2, 2), dtype=np.int64))
     >>> table = ReleasedTable(Table(domain, [[120, 44], [98, -2]]), errors)
-    >>> sex, age = Variable("Sex", levels={"F": "Women", "M": "Men"}), Variable("Age")
+    >>> from tabulary.core.labels import VariableLabels
+    >>> sex = VariableLabels("Sex", levels={"F": "Women", "M": "Men"})
+    >>> labels = Labels(variables={"sex": sex, "age": VariableLabels("Age")})
     >>> chosen = Choices(rows=("sex",), columns=("age",))
-    >>> view = BuiltTable.of(TableAnswer(table, None, None), chosen, {"sex": sex, "age": age})
+    >>> view = BuiltTable.of(TableAnswer(table, None, None), chosen, labels)
     >>> print(view.caption)
     Count by Sex (rows) and Age (columns)
     >>> for row in view.body:
@@ -108,7 +104,7 @@ class BuiltTable(PageTable[PageCell]):
         cls,
         answer: TableAnswer,
         choices: Choices,
-        variables: Mapping[str, Variable],
+        labels: Labels,
         *,
         smaller: Smaller | None = None,
     ) -> "BuiltTable":
@@ -118,7 +114,7 @@ class BuiltTable(PageTable[PageCell]):
         it the errors of totals of a reconstructed table are upper bounds.
         """
         grid = Grid.of(answer.table, choices, smaller=smaller)
-        named = _Names(answer.table.domain, choices, variables)
+        named = _Names(answer.table.domain, choices, labels)
         rows, columns = named.labels(choices.rows), named.labels(choices.columns)
         # A total over no attribute is the cell itself.
         height = len(rows) + (choices.totals and bool(choices.rows))
@@ -131,7 +127,11 @@ class BuiltTable(PageTable[PageCell]):
             measure=MEASURES[choices.show],
             head=named.head(width),
             body=body,
-            notes=tuple(_notes(shown, choices, answer, unit)),
+            notes=(
+                *_notes(shown, choices, answer, unit),
+                *labels.attribute_remarks(choices.by),
+                *labels.notes,
+            ),
             row_labels=rows,
             column_labels=columns,
             has_errors=not bool(np.isnan(grid.widths).all()),
@@ -156,15 +156,15 @@ class _Names:
 
     domain: Domain
     choices: Choices
-    variables: Mapping[str, Variable]
+    words: Labels
 
     def variable(self, attribute: str) -> str:
         """Return what a variable is called."""
-        return attribute if self.choices.names is Names.codes else self.variables[attribute].label
+        return attribute if self.choices.names is Names.codes else self.words.name(attribute)
 
     def level(self, attribute: str, code: str) -> str:
         """Return what a level is called."""
-        return code if self.choices.names is Names.codes else self.variables[attribute].level(code)
+        return code if self.choices.names is Names.codes else self.words.level(attribute, code)
 
     def levels(self, attribute: str) -> list[str]:
         """Return the names of the levels of an attribute."""
@@ -206,7 +206,7 @@ class _Names:
             left //= len(levels)
             line = [Header(level, "col", colspan=left) for level in levels] * repeated
             if depth == 0 and width > len(levels) * left:
-                line.append(Header(_TOTAL, "col", rowspan=len(columns), kind="total"))
+                line.append(Header(self.words.total, "col", rowspan=len(columns), kind="total"))
             head.append(tuple(line))
             repeated *= len(levels)
         return tuple(head)
@@ -226,7 +226,7 @@ class _Names:
                 for label, span in zip(labels, spans, strict=True)
                 if number % span == 0
             )
-        yield (Header(_TOTAL, "row", colspan=len(rows), kind="total"),)
+        yield (Header(self.words.total, "row", colspan=len(rows), kind="total"),)
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ def _joined(row: str | None, column: str | None) -> str | None:
 
 def _notes(shown: Grid, choices: Choices, answer: TableAnswer, unit: _Unit) -> Iterator[str]:
     """Yield notes about the numbers for readers, the most important first."""
-    counted, keyed = choices.show is Show.counts, isinstance(answer.table, CellKeyTable)
+    counted, keyed = choices.show is Show.counts, not isinstance(answer.table, ReleasedTable)
     summed = not counted or (choices.totals and bool(choices.by))
     if keyed:
         yield "The error of a number is not given: it depends on the count itself."
@@ -332,7 +332,10 @@ def _notes(shown: Grid, choices: Choices, answer: TableAnswer, unit: _Unit) -> I
     if not (counted and keyed):
         yield unit.note()
     if answer.reconstructed:
-        yield "The tables were made non-negative. Their errors are simulated, and small counts tend to be too high."
+        yield (
+            "The tables were made non-negative, and small counts tend to be too high. Comparisons use the unbiased "
+            "estimates from the same measurements instead."
+        )
     if summed and shown.bounded:
         yield "The error of a sum of some levels is at most what is told here: the sum of their errors."
     if summed and keyed:

@@ -62,6 +62,7 @@ class Site:
 
     title: str
     signer: PublicKey | None = None
+    has_custodian: bool = True
 
     @property
     def css(self) -> str:

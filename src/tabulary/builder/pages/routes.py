@@ -37,7 +37,7 @@ from tabulary.workflows.answering.answers import ProtectionMethod
 _ASKED_AGAIN = "no-cache"
 
 
-def add_pages(app: FastAPI, answering: Answering, site: Site, sessions: SessionGate) -> None:
+def add_pages(app: FastAPI, answering: Answering, site: Site, sessions: SessionGate | None) -> None:
     """Add the addresses of pages. The description of the API leaves them out."""
     pages = _Pages(answering, site, sessions)
     for path, endpoint, method in (
@@ -52,7 +52,7 @@ def add_pages(app: FastAPI, answering: Answering, site: Site, sessions: SessionG
 
 
 class _Pages:
-    def __init__(self, answering: Answering, site: Site, sessions: SessionGate) -> None:
+    def __init__(self, answering: Answering, site: Site, sessions: SessionGate | None) -> None:
         self._answering = answering
         self._site = site
         self._sessions = sessions
@@ -70,6 +70,7 @@ class _Pages:
         if is_form(items):
             return RedirectResponse(from_form(domain, items).build_url(dataset.name), 303)
         chosen = Choices.of(domain, items)
+        dataset = dataset.in_language(chosen.language)
         content = await self._answering.done(request, self._build, dataset, chosen)
         return self._kept(request, Body.of(content, MEDIA_TYPE))
 
@@ -83,6 +84,7 @@ class _Pages:
         if len(items) != len(chosen.items()):
             # The form sent empty fields: redirect to the address without them.
             return RedirectResponse(chosen.url(dataset.name), 303)
+        dataset = dataset.in_language(chosen.language)
         dataset.answers.allowed_tables.refuse(chosen.question(domain).margin(domain))
         # For the citation and the API call. Also in the key, so that no caller gets a page with another origin.
         origin = str(request.base_url).rstrip("/")
@@ -121,12 +123,12 @@ class _Pages:
             raise HTTPProblem(
                 403, "free", "Tables of this dataset cost nothing: load the page, or ask the API."
             )
-        who = await self._sessions.signed_in(request)
+        who = await self._signed_in(request)
         if who is None or who.payer is None:
             raise HTTPProblem(403, "forbidden", "Sign in with an analyst's token first. Nothing was spent.")
         chosen = Choices.of(domain, request.query_params.multi_items())
         dataset.answers.allowed_tables.refuse(chosen.question(domain).margin(domain))
-        return dataset, chosen, who
+        return dataset.in_language(chosen.language), chosen, who
 
     async def _paid_table(
         self, request: Request, dataset: ServedDataset, chosen: Choices, origin: str
@@ -134,7 +136,7 @@ class _Pages:
         # Refuses a public total, which the rules of the allowed tables do not cover.
         margin = chosen.question(dataset.answers.domain).margin(dataset.answers.domain)
         await self._answering.done(request, dataset.answers.plan_of, margin)
-        who = await self._sessions.signed_in(request)
+        who = await self._signed_in(request)
         asker = None
         if who is not None and (payer := who.payer) is not None:
             left = await self._answering.done(request, self._left, payer)
@@ -148,6 +150,9 @@ class _Pages:
             return html_response(await self._answering.done(request, shown.html), headers=headers)
         page = ask_page(dataset, chosen, forecast, origin, asker)
         return self._site.response("ask.html.j2", headers=headers, **page)
+
+    async def _signed_in(self, request: Request) -> SignedIn | None:
+        return None if self._sessions is None else await self._sessions.signed_in(request)
 
     def _left(self, account: str) -> str:
         """Return what an account may still spend."""

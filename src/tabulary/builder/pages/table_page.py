@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tabulary.builder.api.answers import answer_to
 from tabulary.builder.api.formats import FORMATS, AnswerFormat
-from tabulary.builder.api.hypotheses import HypothesisQuestion
+from tabulary.builder.api.hypotheses import Cell, HypothesisQuestion
 from tabulary.builder.api.models import AskedTest
 from tabulary.builder.pages.building import TableForecast, filter_name
 from tabulary.builder.pages.charts import bars_svg, heat_map_svg
@@ -75,7 +75,7 @@ class Payer:
 def heading(dataset: ServedDataset, chosen: Choices) -> str:
     """Return the name of a table: its variables and its filters."""
     names = [variable_name(dataset, a, chosen.names) for a in chosen.by]
-    by = f"People by {_together(names)}" if names else "Number of people"
+    by = dataset.words.heading(names)
     of = "; ".join(filter_name(dataset, a, level, chosen.names) for a, level in chosen.where)
     return f"{by} ({of})" if of else by
 
@@ -111,7 +111,7 @@ def table_page(
     payer = None if asker is None else asker.account
     answer = answer_to(dataset, chosen.question(dataset.answers.domain), payer)
     smaller = smaller_tables(dataset.answers, chosen)
-    view = BuiltTable.of(answer, chosen, dataset.variables, smaller=smaller)
+    view = BuiltTable.of(answer, chosen, dataset.words, smaller=smaller)
     return {
         **_around(dataset, chosen, origin, asker),
         "view": view,
@@ -172,6 +172,7 @@ def _around(dataset: ServedDataset, chosen: Choices, origin: str, asker: Payer |
             ("show", "Numbers", SHOWN, chosen.show),
             ("chart", "Chart", CHARTS, chosen.chart),
             ("names", "Names", NAMES, chosen.names),
+            *_language_select(dataset),
             ("totals", "Totals", TOTALS, "on" if chosen.totals else "off"),
         ),
         "table_items": _table_items(chosen),
@@ -185,6 +186,14 @@ def _around(dataset: ServedDataset, chosen: Choices, origin: str, asker: Payer |
         "citation": f"{dataset.title}, version {dataset.answers.version}. {title}. "
         f"{origin}{chosen.untested().url(name)}",
     }
+
+
+def _language_select(dataset: ServedDataset) -> list[tuple[Any, ...]]:
+    """Return the choice of a language, if there are several."""
+    tags = sorted(labels.language for labels in dataset.labels)
+    return (
+        [("language", "Language", [(tag, tag) for tag in tags], dataset.words.language)] if tags[1:] else []
+    )
 
 
 def _table_items(chosen: Choices) -> list[tuple[str, str]]:
@@ -267,8 +276,14 @@ def tested(
         return None
     if chosen.test is Hypothesis.difference and chosen.first == chosen.second:
         return HypothesisOutcome("Choose two cells that are not the same.")
-    cells = [dict(chosen.first), dict(chosen.second)] if chosen.test is Hypothesis.difference else None
-    body = AskedTest(test=chosen.test.value, by=list(chosen.by), where=dict(chosen.where), cells=cells)
+    cells: list[Cell] | None = None
+    if chosen.test is Hypothesis.difference:
+        cells = [dict(chosen.first), dict(chosen.second)]
+    # A test is about the shown levels, as the totals beside it are.
+    keep = {attribute: list(levels) for attribute, levels in chosen.keep}
+    body = AskedTest(
+        test=chosen.test.value, by=list(chosen.by), where=dict(chosen.where), keep=keep, cells=cells
+    )
     try:
         return HypothesisQuestion.of(dataset, body, payer)
     except NOT_TESTABLE as refusal:
@@ -291,7 +306,3 @@ def outcome_in_words(dataset: ServedDataset, chosen: Choices, found: Mapping[str
 
 def _quoted(dataset: ServedDataset, cell: Levels, names: Names) -> str:
     return f"“{cell_name(dataset, cell, names)}”"
-
-
-def _together(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

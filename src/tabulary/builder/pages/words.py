@@ -21,6 +21,10 @@ SUMMARY = {
     ProtectionMethod.cell_key: (
         "Not differentially private. Counts are perturbed by cell keys. This prevents some attacks, but not all."
     ),
+    ProtectionMethod.released: (
+        "Differentially private. All numbers come from one published release. This service holds no records and no "
+        "budget: you can ask as often as you like."
+    ),
 }
 """How a dataset is protected, in one sentence or two."""
 
@@ -119,9 +123,10 @@ def independence_sentences(found: Mapping[str, Any], first: str, second: str) ->
     >>> print(independence_sentences(found, "Sex", "Age")[0])
     Cannot be told: chance and noise together may have made what connects Sex and Age here (p = 0.2).
     """
+    freedom = found["degrees_of_freedom"]
     basis = (
-        f"Noise-aware test of independence: statistic {found['statistic']:.2f} on {found['degrees_of_freedom']} "
-        "degrees of freedom."
+        f"Noise-aware test of independence: statistic {found['statistic']:.2f} on {freedom} "
+        f"degree{'' if freedom == 1 else 's'} of freedom."
     )
     p = chance(found["p_value"])
     if found["p_value"] < _VERY_UNLIKELY:

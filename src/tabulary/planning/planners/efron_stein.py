@@ -39,11 +39,8 @@ class EfronSteinMechanism(Mechanism):
             # Noise is needed only where a wanted margin holds a sensitive attribute; the rest does not change.
             noised = set(closure(domain, [m for m in margins if hidden & set(m)], request.max_cells))
             sets, exact = [s for s in sets if s in noised], [s for s in sets if s not in noised]
-            if not sets or request.reconstruct != "none":
-                raise InvalidPlan(
-                    "sensitive attributes must be among those of the tables, and the tables published as measured "
-                    "(reconstruct = 'none')."
-                )
+            if not sets:
+                raise InvalidPlan("sensitive attributes must be among those of the tables.")
         queries, shares = [Contrasts(s) for s in sets], [Fraction(1)] * len(sets)
         return request.planned(self.name, loss, queries, shares, encoding=encoding.name, exact=exact)
 

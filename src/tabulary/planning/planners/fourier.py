@@ -1,15 +1,19 @@
 """The mechanism `fourier`: equal noise on the Fourier coefficients of all wanted tables, attributes as bits."""
 
+import math
 from typing import ClassVar
 
 from tabulary.core.bits import bits_of
 from tabulary.core.domain import Domain
-from tabulary.core.privacy import Loss
+from tabulary.core.privacy import Loss, PureDP
 from tabulary.errors import TooManyCells
 from tabulary.planning.encoding import Bits, Levels
 from tabulary.planning.plan import Plan
 from tabulary.planning.planners.efron_stein import EfronSteinMechanism
 from tabulary.planning.request import Request
+
+# Slack for a bound that is computed in doubles.
+_NEARLY = 0.999
 
 
 class FourierMechanism(EfronSteinMechanism):
@@ -35,6 +39,34 @@ class FourierMechanism(EfronSteinMechanism):
         if self.encoding(request.domain) == Bits.name:
             _check_padding(request)
         return super().plan(request, loss)
+
+    def least_error(self, request: Request, loss: Loss) -> float:
+        """Return what equal noise on the coefficients of the largest table alone would cost.
+
+        A table of n codes is a mean of n coefficients, so its cells have 1/n of the variance of a coefficient. The
+        largest table has N coefficients, and one record moves each by one: the variance of a coefficient is at least
+        that of noise for Δ₁ = Δ₂² = N. Attributes of many levels make N so large that listing the coefficients takes
+        minutes.
+        """
+        near = request.neighbours
+        if near.relation != "add-remove" or near.sensitive:
+            return 0.0
+        codes = [2.0 ** len(bits_of(request.domain, margin)) for margin in request.workload]
+        if isinstance(loss, PureDP):
+            variance = 2 * (max(codes) * near.records / float(loss.epsilon)) ** 2
+        else:
+            variance = max(codes) * near.records**2 / (2 * float(loss.rho))
+        # Whole-number noise of a small scale has a smaller variance than real noise of that scale.
+        variance = max(_NEARLY * variance - 1, 0.0)
+        weights = [float(weight) for weight in request.workload.weights]
+        if request.objective == "max":
+            return math.sqrt(max(w * variance / n for w, n in zip(weights, codes, strict=True)))
+        possible = [
+            w * float((~request.domain.impossible(m)).sum())
+            for w, m in zip(weights, request.workload, strict=True)
+        ]
+        squared = sum(c * variance / n for c, n in zip(possible, codes, strict=True))
+        return math.sqrt(squared / sum(possible)) if any(possible) else 0.0
 
     def words(self, plan: Plan) -> str:
         """Return what was measured."""

@@ -36,6 +36,7 @@ class ResidualMechanism(Mechanism):
     query: ClassVar[type[Query]] = Residuals
     rank: ClassVar[int] = 50
     measures_full_table: ClassVar[bool] = True
+    divides_for_shrinkage: ClassVar[bool] = True
 
     def plan(self, request: Request, loss: Loss) -> Plan:
         r"""Return the plan whose parts and scales have the smallest expected error.
@@ -70,7 +71,6 @@ class ResidualMechanism(Mechanism):
             "Measured were parts of the tables, each once, and each with the share of the budget that serves all "
             "of them best: tables of few attributes, and what combinations of attributes add to those. Every "
             "table is computed from all parts that tell about it, weighted by their noise."
-            + (" All of them agree." if plan.reconstruct == "none" else "")
         )
 
     def burden(self, *, values: int, parts: int, tables: int) -> str:
@@ -87,11 +87,7 @@ class ResidualMechanism(Mechanism):
         """
         if len(plan.measured) <= _MANY_PARTS or other not in (MARGINS, FOURIER, EFRON_STEIN):
             return False
-        if (
-            request.objective != "rmse"
-            or request.neighbours.relation != "add-remove"
-            or plan.reconstruct != "none"
-        ):
+        if request.objective != "rmse" or request.neighbours.relation != "add-remove":
             return False
         binary = all(levels == 2 for levels in request.domain.shape)
         return not isinstance(plan.loss, PureDP) or other is MARGINS or binary

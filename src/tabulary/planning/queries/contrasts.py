@@ -48,10 +48,7 @@ _MANY_AXES = 12
 
 @dataclass(frozen=True, eq=False)
 class ContrastsEstimator(Estimator):
-    """Each table is the inverse transform of the noisy coefficients of its subsets.
-
-    Impossible cells are set to zero; where there are some, the tables no longer agree.
-    """
+    """Each table is the inverse transform of the noisy coefficients of its subsets."""
 
     def check(self, margin: Margin) -> None:
         """Raise UnknownMargin unless every coefficient of the table is known."""
@@ -64,8 +61,7 @@ class ContrastsEstimator(Estimator):
         coefficients = np.zeros(self.encoding.measured_domain.shape_of(named))
         for s in self._subsets(margin):
             coefficients[block(named, s)] = values(self._positions[s])
-        table = self.encoding.decode(margin, basis.table_of(coefficients))
-        return self._without_impossible(margin, table)
+        return self.encoding.decode(margin, basis.table_of(coefficients))
 
     def error_of(self, margin: Margin) -> CellErrors | WeightedErrors:
         """Return the law of a cell as a weighted sum of draws; where all attributes are binary it is exact."""
@@ -76,6 +72,22 @@ class ContrastsEstimator(Estimator):
             noises[s] = self.parts[position].noise if position < len(self.parts) else None
         law = contrast_errors(named, self.encoding.measured_domain.shape_of(named), noises)
         return self.encoding.decode_law(margin, law).without(self.domain.impossible(margin))
+
+    @cached_property
+    def variances(self) -> Mapping[Margin, float]:
+        """σ² of the residuals. Rows of a contrast differ in length: σ² P_R has the trace of the covariance.
+
+        Noise of variance v on a coefficient with row b gives v/‖b‖² along b, and the rows of R span what P_R keeps.
+        """
+        if self.encoding.pads:
+            return super().variances
+        found = {}
+        for s in self.covered:
+            position, shape = self._positions[s], self.domain.shape_of(s)
+            rows = basis.squared_norms(shape)[(slice(1, None),) * len(s)]
+            noise = self.noise_variances[position] if position < len(self.parts) else 0.0
+            found[s] = noise * float((1 / rows).mean()) if rows.size else 0.0
+        return found
 
     def _subsets(self, margin: Margin) -> Iterable[Margin]:
         named = self.encoding.margin(margin)

@@ -15,7 +15,7 @@ they are exactly zero whatever the data are, and get no noise.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,12 +27,15 @@ from numpy.typing import NDArray
 from tabulary.core.arrays import Floats, Integers, sum_onto
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
+from tabulary.core.residuals import component
 from tabulary.core.sensitivity import Sensitivity, margin_sensitivity
 from tabulary.core.workload import MarginIndex, show_margin
 from tabulary.errors import UnknownMargin
 from tabulary.planning.accuracy import CellErrors
+from tabulary.planning.allocation import CentredMargin, residual_variances
 from tabulary.planning.queries.linear_map import LinearMap
 from tabulary.planning.queries.query import Estimator, Kept, Query, Values
+from tabulary.planning.residual_errors import subsets
 from tabulary.planning.words import table_name
 
 
@@ -80,6 +83,31 @@ class CountsEstimator(Estimator):
         return CellErrors(source.noise, self.domain.project(source.margin).multiplicity(margin))
 
     @cached_property
+    def variances(self) -> Mapping[Margin, float]:
+        """σ² of the residuals by generalised least squares over all measured tables.
+
+        Exact without structural zeros. These get no noise, so with them it is a little too large.
+        """
+        whole: dict[CentredMargin, float] = {
+            (part.margin, ()): v for part, v in zip(self.parts, self.noise_variances, strict=True)
+        }
+        known = residual_variances(self.domain, whole)
+        return {s: known[s] for s in self.covered}
+
+    def residuals(self, values: Values) -> dict[Margin, Floats]:
+        """Return the mean of what all measured tables say of each residual, weighted by 1/σ²."""
+        found = {s: np.zeros(self.domain.shape_of(s)) for s in self.covered}
+        levels = dict(zip(self.domain.attributes, self.domain.shape, strict=True))
+        for position, (part, noise) in enumerate(zip(self.parts, self.noise_variances, strict=True)):
+            shape, known = self.domain.shape_of(part.margin), values(position)
+            for s in subsets(part.margin):
+                if self.variances.get(s, 0.0) > 0:
+                    own = noise * math.prod(levels[a] for a in part.margin if a not in s)
+                    onto = [i for i, a in enumerate(part.margin) if a in s]
+                    found[s] += self.variances[s] / own * component(known, shape, (), onto)
+        return found
+
+    @cached_property
     def _index(self) -> MarginIndex:
         return MarginIndex(part.margin for part in self.parts)
 
@@ -98,7 +126,6 @@ class Counts(Query):
     unit: ClassVar[str] = "cell"
     estimator: ClassVar[type[Estimator]] = CountsEstimator
     whole: ClassVar[bool] = True
-    keeps_zeros: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.core.arrays import Floats, Integers, sum_onto
-from tabulary.core.cache import ArrayCache
+from tabulary.core.cache import ArrayCache, Cache
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.neighbours import Neighbours
+from tabulary.core.residuals import centre
 from tabulary.core.sensitivity import Sensitivity
 from tabulary.core.table import CellCounts
 from tabulary.core.workload import MarginIndex, Workload, maximal_margins, show_margin
-from tabulary.errors import InvalidPlan
+from tabulary.errors import InvalidPlan, UnknownMargin
 from tabulary.planning.accuracy import SMALLEST_VARIANCE, ErrorLaw
+from tabulary.planning.covariance import CellCovariance
 from tabulary.planning.encoding import Levels
 from tabulary.planning.queries.linear_map import LinearMap
 
@@ -31,6 +34,13 @@ Values = Callable[[int], Integers]
 
 Kept = ArrayCache[Margin, np.float64]
 """What the estimates of several tables share, by sets of attributes."""
+
+MOST_SETS = 1 << 12
+MOST_COVERED = 2_000_000
+"""A larger table that was measured, but that nobody wants, is not published: it would take longer than those wanted."""
+
+# The noise of an estimated table is about the same in every cell, so a few cells tell its size.
+_CELLS_TRIED = 16
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,10 @@ class Query(ABC):
     """What one measured value is called."""
     estimator: ClassVar[type["Estimator"]]
     """What estimates tables from parts of this type."""
-    reconstructions: ClassVar[tuple[str, ...]] = ("none", "least-squares", "lp")
+    reconstructions: ClassVar[tuple[str, ...]] = ("none", "least-squares", "lp", "shrink")
     """What can be made of the noisy values."""
     whole: ClassVar[bool] = False
     """Whether the linear estimates are whole numbers."""
-    keeps_zeros: ClassVar[bool] = False
-    """Whether the linear estimates are zero in impossible cells by themselves."""
     protects_some: ClassVar[bool] = False
     """Whether some attributes alone can be protected, and what does not depend on them be released exactly."""
 
@@ -179,6 +187,64 @@ class Estimator(ABC):
         """Whether the estimated tables have the same sums wherever they share attributes."""
         return True
 
+    @cached_property
+    def cover(self) -> tuple[Margin, ...]:
+        """The largest tables that can be published: those that were measured, or wanted where those are too large.
+
+        Every other table that can be published is a sum of one of them. None is a margin of another.
+        """
+        wanted = self.workload.maximal().margins
+        found = tuple(maximal_margins(dict.fromkeys((*wanted, *self.counted))))
+        if set(found) == set(wanted):
+            return wanted
+        sets = sum(2 ** min(len(margin), 64) for margin in found)
+        if sets > MOST_SETS or sum(map(self.domain.cells, found)) > MOST_COVERED:
+            return wanted
+        return found if all(self._determines(m) for m in found if m not in wanted) else wanted
+
+    @cached_property
+    def covered(self) -> tuple[Margin, ...]:
+        """Every set of attributes whose table can be published, the lowest order first."""
+        found = dict.fromkeys(s for m in self.cover for n in range(len(m) + 1) for s in combinations(m, n))
+        return tuple(sorted(found, key=lambda s: (len(s), [self.domain.position(a) for a in s])))
+
+    def _determines(self, margin: Margin) -> bool:
+        try:
+            self.check(margin)
+        except UnknownMargin:
+            return False
+        return True
+
+    @cached_property
+    def variances(self) -> Mapping[Margin, float]:
+        """σ² of the estimated residual of every covered set: its covariance is σ² P_R, or has the trace of that.
+
+        P_R takes the average out of every axis (`core.residuals`). Here from the law of the estimated tables: the
+        mean of w'Σw / w'w over the centred indicators w of some cells.
+        """
+        return {s: self._variance(s) for s in self.covered}
+
+    def residuals(self, values: Values) -> dict[Margin, Floats]:
+        """Return the estimate of the residual of every covered set; that of the empty set is the total. Unbiased."""
+        kept = Kept(Cache())
+        return {s: centre(self.table(s, values, kept).astype(np.float64)) for s in self.covered}
+
+    def _variance(self, s: Margin) -> float:
+        law = self.error_of(s)
+        covariance: CellCovariance | None = getattr(law, "covariance", None)
+        shape = self.domain.shape_of(s)
+        if any(levels == 1 for levels in shape):
+            return 0.0
+        if covariance is None:
+            return float((law.standard_errors**2).mean())
+        found = []
+        for cell in np.linspace(0, math.prod(shape) - 1, min(_CELLS_TRIED, math.prod(shape))).astype(int):
+            weights = np.zeros(shape)
+            weights.flat[cell] = 1.0
+            weights = centre(weights)
+            found.append(covariance.variance_of(weights) / float(np.sum(weights**2)))
+        return float(np.mean(found))
+
     @abstractmethod
     def check(self, margin: Margin) -> None:
         """Raise UnknownMargin unless the parts determine the table on `margin`."""
@@ -187,7 +253,8 @@ class Estimator(ABC):
     def table(self, margin: Margin, values: Values, kept: Kept) -> CellCounts:
         """Return the estimate of the table on `margin`, from the values of the parts that it needs.
 
-        What other tables need too may be kept in `kept`. The same bits every time, whatever was asked before.
+        Impossible cells may have noise; they are set to zero where tables are published (`reconstruct.linear`). What
+        other tables need too may be kept in `kept`. The same bits every time, whatever was asked before.
         """
 
     @abstractmethod
@@ -202,9 +269,3 @@ class Estimator(ABC):
     def largest_error(self, margin: Margin) -> float:
         """Return the largest standard error of a cell of the table on `margin`."""
         return float(self.error_of(margin).standard_errors.max())
-
-    def _without_impossible(self, margin: Margin, table: Floats) -> Floats:
-        """Return the table with zeros in its impossible cells."""
-        if not self.domain.structural_zeros:
-            return table
-        return np.where(self.domain.impossible(margin), 0.0, table)

@@ -63,24 +63,31 @@ class ResidualsEstimator(Estimator):
 
     @cached_property
     def variances(self) -> Mapping[Margin, float]:
-        """σ² of the residual of every set of the workload's closure, by generalised least squares over all parts.
+        """σ² of the residual of every covered set, by generalised least squares over all parts.
 
         The estimate of r_R has covariance σ² P_R, and those of different sets are uncorrelated
         (`core.residuals`). A set that no part says anything about is left out.
         """
+        found: dict[Margin, float] = {}
+        for r in self.covered:
+            if any(self._levels[a] == 1 for a in r):
+                # Nothing varies on one level: there is nothing to measure, and nothing to be wrong about.
+                found[r] = 0.0
+            elif math.isfinite(self._known.get(r, math.inf)):
+                found[r] = self._known[r]
+        return found
+
+    def _determines(self, margin: Margin) -> bool:
+        single = any(self._levels[a] == 1 for a in margin)
+        return not single and all(math.isfinite(self._known.get(r, math.inf)) for r in subsets(margin))
+
+    @cached_property
+    def _known(self) -> Mapping[Margin, float]:
         parts = {
             (part.margin, part.query.centred): v
             for part, v in zip(self.parts, self.noise_variances, strict=True)
         }
-        known = residual_variances(self.domain, parts)
-        found: dict[Margin, float] = {}
-        for r in dict.fromkeys(s for margin in self.workload for s in subsets(margin)):
-            if any(self._levels[a] == 1 for a in r):
-                # Nothing varies on one level: there is nothing to measure, and nothing to be wrong about.
-                found[r] = 0.0
-            elif r in known and math.isfinite(known[r]):
-                found[r] = known[r]
-        return found
+        return residual_variances(self.domain, parts)
 
     def check(self, margin: Margin) -> None:
         """Raise UnknownMargin unless every residual of the table is known."""
@@ -96,7 +103,7 @@ class ResidualsEstimator(Estimator):
         )
 
     def residuals(self, values: Values) -> dict[Margin, Floats]:
-        """Return the estimate of the residual of every set of the closure of the wanted tables."""
+        """Return the estimate of the residual of every covered set."""
         return {r: self.residual(r, values) for r in self.variances}
 
     def residual(self, r: Margin, values: Values) -> Floats:
@@ -190,7 +197,6 @@ class Residuals(Query):
 
     kind: ClassVar[str] = "residuals"
     estimator: ClassVar[type[Estimator]] = ResidualsEstimator
-    reconstructions: ClassVar[tuple[str, ...]] = (*Query.reconstructions, "shrink")
 
     @property
     def name(self) -> str:

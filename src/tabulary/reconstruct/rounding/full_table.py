@@ -56,6 +56,29 @@ def uniforms_from(entropy: Entropy) -> Uniform:
     return uniform
 
 
+def normals_from(entropy: Entropy) -> Callable[[tuple[int, ...]], Floats]:
+    """Return a source of standard normal numbers from the words of `entropy` (Box & Muller 1958).
+
+    They are for simulation alone: no noise that protects a person is drawn here.
+
+    >>> from tabulary.noise import SystemEntropy
+    >>> normals_from(SystemEntropy())((2, 3)).shape
+    (2, 3)
+    """
+    uniform = uniforms_from(entropy)
+
+    def normal(shape: tuple[int, ...]) -> Floats:
+        count = math.prod(shape)
+        half = (count + 1) // 2
+        drawn = uniform(2 * half)
+        radius = np.sqrt(-2 * np.log1p(-drawn[:half]))
+        angle = 2 * np.pi * drawn[half:]
+        found = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+        return found[:count].reshape(shape)
+
+    return normal
+
+
 def round_table(
     table: Floats,
     *,

@@ -4,7 +4,7 @@ Tables that share attributes must still agree with each other after rounding, so
 one. Up to order two the shared numbers are the one-way margins: these are rounded first, and whole tables with given
 whole margins exist unless structural zeros prevent it. From order three on, whole tables with prescribed shared
 margins need not exist. There every table is counted from one population of whole records, and a search moves the
-population towards the given tables until no single change helps.
+population towards the given tables until no single change helps. The coins are the only thing left to chance.
 """
 
 import math
@@ -14,22 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabulary.compilation import compiled
-from tabulary.core.arrays import Floats, Integers
+from tabulary.core.arrays import Floats, Integers, sum_onto
 from tabulary.core.domain import Domain, Margin
-from tabulary.errors import InvalidArgument, InvalidTable, listed
+from tabulary.errors import InvalidTable, listed
+from tabulary.reconstruct.proportional import Projections, fit
 from tabulary.reconstruct.rounding.dependent import UNIT, round_on_graph
-from tabulary.reconstruct.rounding.population import Uniform, onto, tables_of_population
+from tabulary.reconstruct.rounding.first_records import Uniform
+from tabulary.reconstruct.rounding.population import tables_of_population
 
-MOST_RECORDS = 5_000_000
-"""The largest population that is made; above it a table is better published as real numbers."""
-
-SECONDS = 20.0
-"""How long a population is moved, unless the caller says otherwise."""
-
-# Tables may disagree by the error of a solver; a larger difference is a mistake of the caller.
+# Tables may disagree by the error of a solver; a larger difference, absolute or relative to the total, is a mistake
+# of the caller.
 _DISAGREEMENT = 1e-3
-# A sum this close to a whole number counts as whole.
+_RELATIVE_DISAGREEMENT = 1e-6
+# A sum this close to a whole number counts as whole: the error of a solver, which grows with the total, up to a tenth.
 _WHOLE = 1e-6
+_RELATIVE_WHOLE = 1e-9
+_MOST_WHOLE = 0.1
+# Sweeps that scale a table to its margins, where it is further away than the tenth.
+_SWEEPS = 20
 # Zeros can make a combination of rounded margins impossible; another random choice may work.
 _ATTEMPTS = 4
 # With equal costs, the path with fewer cells wins.
@@ -37,31 +39,32 @@ _STEP = 1e-6
 
 
 def whole_tables(
-    domain: Domain,
-    tables: Mapping[Margin, Floats],
-    *,
-    uniform: Uniform,
-    seconds: float = SECONDS,
+    domain: Domain, tables: Mapping[Margin, Floats], *, uniform: Uniform
 ) -> tuple[dict[Margin, Integers], dict[str, float | int | str]]:
     """Return tables of whole numbers near to `tables` that agree exactly on all margins they share, and the facts.
 
-    `tables` are non-negative, zero where the domain is impossible, agree with each other up to the accuracy of
-    a solver, and none is a margin of another. The result is non-negative, zero where the domain is impossible, and
-    every two tables have the same sums over the attributes they share, the total included.
+    `tables` are non-negative, zero where the domain is impossible, and agree with each other up to the accuracy of
+    a solver. One may be a margin of another only where some table has more than two attributes. The result is
+    non-negative, zero where the domain is impossible, and every two tables have the same sums over the attributes they
+    share, the total included.
 
     "margins" (no table above two attributes): total and one-way margins go to the integer below or above, with the
     real value as expectation (except for zeros that tie attributes together); then each cell is rounded at random to
     the integer below or above, and the table is adjusted to the rounded margins along cheapest paths. Most cells move
     by less than one; a cell can move by more where the margins of its row and column went opposite ways.
 
-    "population" (otherwise, or if zeros leave no table with the rounded margins): one record per person, each
-    attribute drawn given those before it. Then records change one by one, in one attribute or in those that zeros tie
-    together, until no tried change lowers the weighted squared distance, or until `seconds` are over (the first draw
-    is always finished). At most `MOST_RECORDS` records. No record is ever impossible.
+    "population" (otherwise, or if zeros leave no table with the rounded margins): all tables are counted from
+    whole records, each attribute drawn given those before it. Then records change, in one attribute or in those that
+    zeros tie together, until no tried change lowers the weighted squared distance, or until `population.MOST_VISITS`
+    cells were visited. Any number of people: a record first represents many, and at the end one. One-way margins move
+    by less than one, except where zeros or the bound on visits prevent it. No record is ever impossible.
+
+    A total or one-way margin that is whole up to the error of a solver stays what it is, in both methods with the
+    same exceptions. Nothing is promised for single cells, or for whole margins of more attributes: see `largest_move`.
 
     The facts: `method`, `largest_move` and `rms_move` over all possible cells, `total`, and for a population
-    `sweeps` and `settled`: "yes" if the search ended by itself, so that the result depends on `uniform` alone, "no"
-    if the clock ended it. Post-processing: reads no data, spends no budget.
+    `sweeps` and `settled`: "yes" if the search ended by itself, "no" if the bound on visits ended it. The result
+    depends on the arguments alone, never on a clock. Post-processing: reads no data, spends no budget.
 
     >>> from tabulary.noise import SystemEntropy
     >>> from tabulary.reconstruct.rounding.full_table import uniforms_from
@@ -79,12 +82,8 @@ def whole_tables(
         found = _from_margins(domain, real, impossible, total, uniform)
         facts["method"] = "margins"
     if found is None:
-        if total > MOST_RECORDS:
-            raise InvalidArgument(
-                f"whole tables that agree with each other would be counted from {total:,} records, more than the "
-                f"{MOST_RECORDS:,} that are made. Nothing was rounded. Keep real numbers: rounding = 'none'."
-            )
-        found, searched = tables_of_population(domain, real, total, uniform, seconds)
+        bounds = {a: _around(sums) for a, sums in _one_way(real, total).items()}
+        found, searched = tables_of_population(domain, real, bounds, total, uniform)
         facts = {"method": "population", **searched}
     moves = [(found[margin] - real[margin])[~impossible[margin]] for margin in real]
     cells = sum(move.size for move in moves)
@@ -118,10 +117,10 @@ def _checked(
     if not real:
         raise InvalidTable("there is no table to round.")
     totals = [float(table.sum()) for table in real.values()]
-    allowed = _DISAGREEMENT * max(1.0, max(totals) * 1e-6)
+    allowed = max(_DISAGREEMENT, _RELATIVE_DISAGREEMENT * max(totals))
     apart = max(totals) - min(totals)
     for attribute in {a: None for margin in real for a in margin}:
-        sums = np.stack([onto(t, m, (attribute,)) for m, t in real.items() if attribute in m])
+        sums = np.stack([sum_onto(t, m, (attribute,)) for m, t in real.items() if attribute in m])
         apart = max(apart, float(np.ptp(sums, axis=0).max(initial=0.0)))
     if apart > allowed:
         raise InvalidTable(
@@ -134,7 +133,7 @@ def _checked(
 def _whole_total(real: Mapping[Margin, Floats], uniform: Uniform) -> int:
     total = math.fsum(float(table.sum()) for table in real.values()) / len(real)
     coin = float(uniform(1)[0])
-    return round(total) if abs(total - round(total)) < _WHOLE else math.floor(total + coin)
+    return math.floor(float(_snapped(np.array(total), total)) + coin)
 
 
 def _from_margins(
@@ -145,10 +144,8 @@ def _from_margins(
     uniform: Uniform,
 ) -> dict[Margin, Integers] | None:
     """Return whole tables of at most two attributes, or None if zeros rule out the margins of every attempt."""
-    named = sorted(
-        {a for margin in real for a in margin}, key=lambda a: (len(domain.levels_of(a)), domain.position(a))
-    )
-    ones = {a: _mean_margin(real, a) for a in named}
+    ones = _one_way(real, total)
+    named = sorted(ones, key=lambda a: (ones[a].size, domain.position(a)))
     tied = {margin for margin, mask in impossible.items() if len(margin) == 2 and mask.any()}
     for _ in range(_ATTEMPTS if tied else 1):
         margins = _whole_margins(named, ones, {m: real[m] for m in tied}, impossible, total, uniform)
@@ -161,10 +158,9 @@ def _from_margins(
                 found[margin] = margins[margin[0]]
             else:
                 rows, columns = (margins[a] for a in margin)
-                table = _round_two_way(real[margin], uniform)
-                if not lead_to_margins(
-                    real[margin], table, ~impossible[margin], rows, columns, columns, _STEP
-                ):
+                fitted = _fitted(real[margin], *(ones[a] for a in margin))
+                table = _round_two_way(fitted, uniform)
+                if not lead_to_margins(fitted, table, ~impossible[margin], rows, columns, columns, _STEP):
                     break
                 found[margin] = table
         else:
@@ -172,9 +168,32 @@ def _from_margins(
     return None
 
 
-def _mean_margin(real: Mapping[Margin, Floats], attribute: str) -> Floats:
-    sums = [onto(t, m, (attribute,)) for m, t in real.items() if attribute in m]
-    return np.asarray(np.mean(sums, axis=0), dtype=np.float64)
+def _one_way(real: Mapping[Margin, Floats], total: float) -> dict[str, Floats]:
+    """Return the margin of each attribute, averaged over the tables that have it."""
+    found: dict[str, list[Floats]] = {}
+    for margin, table in real.items():
+        for attribute in margin:
+            found.setdefault(attribute, []).append(sum_onto(table, margin, (attribute,)))
+    return {a: _snapped(np.mean(sums, axis=0, dtype=np.float64), total) for a, sums in found.items()}
+
+
+def _snapped(sums: Floats, total: float) -> Floats:
+    """Return sums of which those are whole that are whole up to the error of a solver.
+
+    A margin that is known exactly was whole before the solver, and stays what it was.
+    """
+    nearest = np.rint(sums)
+    near = min(_MOST_WHOLE, max(_WHOLE, _RELATIVE_WHOLE * total))
+    return np.asarray(np.where(np.abs(sums - nearest) <= near, nearest, sums))
+
+
+def _fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Return a two-way table scaled to these margins, if it is so far away that paths would take long."""
+    apart = max(np.abs(table.sum(axis=1) - rows).max(), np.abs(table.sum(axis=0) - columns).max())
+    if apart <= _MOST_WHOLE:
+        return table
+    places = Projections().without_one(table.shape)
+    return fit(table, places, [rows, columns], sweeps=_SWEEPS, tolerance=_MOST_WHOLE)
 
 
 def _whole_margins(
@@ -210,7 +229,7 @@ def _whole_margins(
 
 
 def _around(real: Floats) -> tuple[Integers, Integers]:
-    return np.floor(real + _WHOLE).astype(np.int64), np.ceil(real - _WHOLE).astype(np.int64)
+    return np.floor(real).astype(np.int64), np.ceil(real).astype(np.int64)
 
 
 def _systematic(real: Floats, total: int, coin: float) -> Integers:

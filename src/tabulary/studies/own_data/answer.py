@@ -1,8 +1,9 @@
 """The answer of a study of one plan in a few sentences."""
 
+from tabulary.core.budget import amount, show_amount, symbol
 from tabulary.core.privacy import Privacy
 from tabulary.studies.own_data.findings import Findings, band_ends, people, percent
-from tabulary.studies.own_data.grid import Series, amount, show_amount, symbol
+from tabulary.studies.own_data.grid import Series
 from tabulary.studies.own_data.study import PlanStudy
 
 LARGE_CELLS = "the cells with at least 1 % of the people"

@@ -7,11 +7,12 @@ from typing import Any
 
 import altair as alt
 
+from tabulary.core.budget import amount, show_amount, symbol
 from tabulary.core.workload import show_margin
 from tabulary.release.drawing import INK, SOFT, inline
 from tabulary.studies.curve_panels import Curve, PanelAxis, curves, lowest
 from tabulary.studies.own_data.findings import SHARE_BAND, Band, Findings, band_words
-from tabulary.studies.own_data.grid import Series, amount, show_amount, symbol
+from tabulary.studies.own_data.grid import Series
 from tabulary.studies.own_data.study import PlanStudy
 from tabulary.studies.study import Figure
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tabulary.core.budget import amount, column
 from tabulary.core.privacy import Privacy
 from tabulary.planning.accuracy import normal_quantile
 from tabulary.planning.comparison import show_error
-from tabulary.studies.own_data.grid import Series, amount, column
+from tabulary.studies.own_data.grid import Series
 from tabulary.studies.study import Row, Sheets
 
 LOW, HIGH = 0.1, 0.9

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tabulary.core.budget import amount, ascending, given_amounts, scaled
 from tabulary.core.domain import Domain
 from tabulary.core.exact_numbers import show_fraction
 from tabulary.core.neighbours import Neighbours
-from tabulary.core.privacy import ZCDP, ApproxDP, Privacy, PureDP
+from tabulary.core.privacy import Privacy
 from tabulary.core.workload import Workload
 from tabulary.errors import InvalidArgument, listed
 from tabulary.planning import Plan, plan
-from tabulary.planning.comparison import Comparison, Refusal, candidate_names, shrunk_name
+from tabulary.planning.comparison import Candidate, Comparison, Refusal, candidate_names, shrunk_name
 from tabulary.planning.planners import RESIDUAL
 from tabulary.workflows import PlanFile
 
@@ -77,68 +78,19 @@ class Asked:
         )
 
 
-def amount(privacy: Privacy) -> Fraction:
-    """Return the number that the amounts of a study differ by: ε, or ρ."""
-    return privacy.rho if isinstance(privacy, ZCDP) else privacy.epsilon
-
-
-def symbol(privacy: Privacy) -> str:
-    """Return the letter of that number."""
-    return "ρ" if isinstance(privacy, ZCDP) else "ε"
-
-
-def column(privacy: Privacy) -> str:
-    """Return what that number is called in the CSV files."""
-    return "rho" if isinstance(privacy, ZCDP) else "epsilon"
-
-
-def show_amount(value: float | Fraction) -> str:
-    """Return an amount for a reader.
-
-    >>> show_amount(0.125), show_amount(Fraction(1, 3)), show_amount(8)
-    ('0.125', '0.3333', '8')
-    """
-    return f"{float(value):.4g}"
-
-
-def scaled(privacy: Privacy, factor: Fraction) -> Privacy:
-    """Return so many times the ε, and the square of it times the ρ: about the same factor in every standard error.
-
-    >>> print(scaled(PureDP(1), Fraction(1, 8)), "|", scaled(ZCDP("1/8"), Fraction(2)))
-    ε = 0.125 | ρ = 0.5
-    """
-    if isinstance(privacy, ZCDP):
-        return ZCDP(privacy.rho * factor**2)
-    return with_amount(privacy, privacy.epsilon * factor)
-
-
-def with_amount(privacy: Privacy, value: object) -> Privacy:
-    """Return the same kind of promise with another ε, or another ρ."""
-    if isinstance(privacy, ApproxDP):
-        return ApproxDP(value, privacy.delta)
-    return ZCDP(value) if isinstance(privacy, ZCDP) else PureDP(value)
-
-
 def amounts(
     own: Privacy, *, epsilons: Iterable[object] = (), rhos: Iterable[object] = (), quick: bool = False
 ) -> tuple[Privacy, ...]:
     """Return the amounts of a study in ascending order, the plan's own always among them.
 
+    >>> from tabulary.core.privacy import PureDP
     >>> print(*amounts(PureDP(1), epsilons=["0.5", 2]), sep=", ")
     ε = 0.5, ε = 1, ε = 2
     """
-    epsilons, rhos = list(epsilons), list(rhos)
-    wrong, right = (epsilons, "ρ") if isinstance(own, ZCDP) else (rhos, "ε")
-    if wrong:
-        other = "ε" if right == "ρ" else "ρ"
-        raise InvalidArgument(
-            f"amounts of {other} are given, but the plan promises {own}. Nothing was done. Give amounts of {right}."
-        )
-    given = [with_amount(own, value) for value in (*epsilons, *rhos)]
+    given = given_amounts(own, epsilons=epsilons, rhos=rhos)
     if not given:
-        given = [scaled(own, factor) for factor in (QUICK_FACTORS if quick else FACTORS)]
-    found = {amount(each): each for each in (*given, own)}
-    return tuple(found[value] for value in sorted(found))
+        given = tuple(scaled(own, factor) for factor in (QUICK_FACTORS if quick else FACTORS))
+    return ascending([*given, own])
 
 
 def series_of(
@@ -176,25 +128,18 @@ def series_of(
                 name=name,
                 mechanism=row.mechanism,
                 reconstruct=row.reconstruct,
-                rounding=own.rounding if is_own else _rounding(row.reconstruct, own),
-                objective=planned.objective if is_own else _objective(row.reconstruct, planned),
+                rounding=own.rounding,
+                objective=planned.objective if is_own else _objective(row, planned),
                 own=is_own,
             )
         )
     return tuple(made), tuple(compared.refusals)
 
 
-def _rounding(reconstruct: str, own: Plan) -> str:
-    """Return how tables of another mechanism are rounded: as the plan's own, where that can be."""
-    if reconstruct == "none" or (reconstruct == "shrink" and own.rounding == "nearest"):
-        return "none"
-    return own.rounding
-
-
-def _objective(reconstruct: str, planned: PlanFile) -> str:
-    if reconstruct == "shrink":
+def _objective(row: Candidate, planned: PlanFile) -> str:
+    if row.modelled:
         return "shrink"
-    return "rmse" if planned.plan.reconstruct == "shrink" else planned.objective
+    return "rmse" if planned.plan.records is not None else planned.objective
 
 
 def shown_amounts(grid: Iterable[Privacy]) -> list[str]:

@@ -193,7 +193,7 @@ class Judge:
         return CellErrors(law.noise, sum_onto(law.terms, source, margin))
 
     def _expected(self, margin: Margin) -> float | None:
-        if self.plan.reconstruct == "shrink":
+        if self.plan.records is not None:
             return self._modelled.get(margin)
         if self.plan.estimator.agree:
             squares, _ = self.plan.estimator.squared_error(margin)

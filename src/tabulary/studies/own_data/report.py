@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tabulary.core.budget import show_amount, symbol
 from tabulary.core.privacy import Privacy
 from tabulary.core.workload import show_margin
 from tabulary.release import Release
@@ -19,7 +20,6 @@ from tabulary.studies.own_data.findings import (
     ranged,
     small,
 )
-from tabulary.studies.own_data.grid import show_amount, symbol
 from tabulary.studies.own_data.measures import needed
 from tabulary.studies.own_data.study import PlanStudy
 from tabulary.studies.study import ReportSection, Sheets, Summary

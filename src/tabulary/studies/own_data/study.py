@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from tabulary.confidential.reading.files import find_files
 from tabulary.confidential.sources import Source
+from tabulary.core.budget import symbol
 from tabulary.core.privacy import Privacy
 from tabulary.core.progress import Progress
 from tabulary.core.workload import show_margin
@@ -28,7 +29,6 @@ from tabulary.studies.own_data.grid import (
     amounts,
     series_of,
     shown_amounts,
-    symbol,
 )
 from tabulary.studies.own_data.measures import Measures
 from tabulary.studies.own_data.work import trials

@@ -1,12 +1,13 @@
 """One piece of the study: a mechanism at an amount of privacy, again and again on the same counts."""
 
 from tabulary.confidential.tally import Tally
+from tabulary.core.budget import amount, column
 from tabulary.core.privacy import Privacy
 from tabulary.errors import NotCertified, PublicError
 from tabulary.mechanisms import measure
 from tabulary.reconstruct import reconstruct
 from tabulary.studies.own_data.counting import Counts, summed
-from tabulary.studies.own_data.grid import Asked, Series, amount, column
+from tabulary.studies.own_data.grid import Asked, Series
 from tabulary.studies.own_data.judging import Judge
 from tabulary.studies.own_data.measures import Measures
 from tabulary.studies.study import Lab, Row, Sheets
@@ -35,7 +36,7 @@ def trials(
     for repetition in range(repetitions):
         sampler = lab.sampler(str(repetition))
         try:
-            made = reconstruct(measure(tally, plan, sampler), entropy=sampler.entropy, simulation_seconds=0)
+            made = reconstruct(measure(tally, plan, sampler))
         except NotCertified:
             continue
         here: Row = {**place, "repetition": repetition + 1}

@@ -1,15 +1,17 @@
 """What all methods of protecting a table builder's dataset have in common."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain, Margin
 from tabulary.core.privacy import Privacy
 from tabulary.planning import ExpectedError, Plan
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.release import ReleasedTable
+from tabulary.release.cutting import Sliceable
+from tabulary.release.exchange import WithheldCounts
 from tabulary.release.promise import Promise
 
 
@@ -19,6 +21,26 @@ class ProtectionMethod(StrEnum):
     fixed = "fixed"
     interactive = "interactive"
     cell_key = "cell-key"
+    released = "released"
+
+    @property
+    def has_one_plan(self) -> bool:
+        """Whether one plan is behind all tables of a dataset."""
+        return self in (ProtectionMethod.fixed, ProtectionMethod.released)
+
+
+class PerturbedCounts(WithheldCounts, Sliceable, Protocol):
+    """A table whose counts were perturbed one by one, without a known law of the errors."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each attribute."""
+        ...
+
+    @property
+    def ptable(self) -> Mapping[str, object]:
+        """The perturbation of its counts as plain data."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +51,7 @@ class TableAnswer:
     whether the table was made non-negative, so that its errors are simulated, or is the linear estimate.
     """
 
-    table: ReleasedTable | CellKeyTable
+    table: ReleasedTable | PerturbedCounts
     promise: Promise
     plan: Plan | None
     reconstructed: bool = False

@@ -15,13 +15,10 @@ the same parts.
 
 import json
 import logging
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
-
-import numpy as np
 
 from tabulary.confidential.dropping import counted_neighbours
 from tabulary.confidential.records import Records
@@ -36,12 +33,10 @@ from tabulary.core.table import Table
 from tabulary.errors import InvalidArgument
 from tabulary.ledger import Account
 from tabulary.mechanisms.on_demand import MeasuredOnDemand, check_measurable
-from tabulary.noise.keyed import KeyedEntropy
-from tabulary.planning import MECHANISMS, ExpectedError, Plan, plan
+from tabulary.planning import ExpectedError, Plan, plan
 from tabulary.planning.accuracy import expected_error, normal_quantile
 from tabulary.planning.allowed_tables import AllowedTables
 from tabulary.planning.planners import RESIDUAL
-from tabulary.reconstruct import reconstruct as reconstructed
 from tabulary.reconstruct.linear import TablesOnDemand
 from tabulary.release import Release, ReleasedTable
 from tabulary.release.promise import Promise
@@ -130,7 +125,7 @@ class FixedAnswers:
             state="Nothing was measured.",
         )
         tell = progress or _say_nothing
-        way = _way(allowed, mechanism, reconstruct)
+        way = _way(allowed, reconstruct)
         tell("reading", 0, 0)
         edition = Edition(dataset, version, records.fingerprint(records_key(secret)), key_fingerprint(secret))
         entries = account.entries()
@@ -164,7 +159,7 @@ class FixedAnswers:
 
         def made() -> Release:
             tell("making the tables non-negative", 0, 0)
-            return _reconstructed(measured, key, f"{dataset} {version}", account.receipt(entry))
+            return _reconstructed(measured, f"{dataset} {version}", account.receipt(entry))
 
         release = None if way == "none" else store.release(planned, made)
         tables = TablesOnDemand(planned, measured.values, cache=shared)
@@ -205,14 +200,12 @@ class FixedAnswers:
     def answer(self, margin: Margin, *, asker: str | None = None, linear: bool = False) -> TableAnswer:
         """Return the table on `margin`, the same for ever and for everyone.
 
-        If tables are reconstructed, `linear` gives the linear estimate instead, with impossible cells set to zero.
+        If tables are reconstructed, `linear` gives the linear estimate instead.
         """
         named = self._allowed(margin)
         if self.release is not None and not linear:
             return TableAnswer(self.release[named], self.promise, self.plan, reconstructed=True)
         counts = self.tables.table(named)
-        if self.domain.structural_zeros:
-            counts = np.where(self.domain.impossible(named), 0.0, counts)
         table = ReleasedTable(Table(self.domain.project(named), counts), self.plan.error_of(named))
         return TableAnswer(table, self.promise, self.plan)
 
@@ -285,7 +278,7 @@ def plan_of_allowed_tables(
     about: int | None = None,
 ) -> Plan:
     """Return the plan that `FixedAnswers.open` would make for the same arguments. Reads no records, costs nothing."""
-    way = _way(allowed, mechanism, reconstruct)
+    way = _way(allowed, reconstruct)
     return _Declared(allowed, privacy, _relation(neighbours), mechanism, way, about).plan()
 
 
@@ -293,9 +286,8 @@ def _relation(neighbours: Relation | Neighbours) -> Neighbours:
     return neighbours if isinstance(neighbours, Neighbours) else Neighbours(neighbours)
 
 
-def _way(allowed: AllowedTables, mechanism: str, reconstruct: str) -> str:
-    """Return how the tables are made; refuse linear estimates with noise in impossible cells."""
-    query = MECHANISMS[mechanism].query
+def _way(allowed: AllowedTables, reconstruct: str) -> str:
+    """Return how the tables are made."""
     cells = sum(map(allowed.domain.cells, allowed.margins))
     if reconstruct not in (*RECONSTRUCTIONS, "auto"):
         raise InvalidArgument(
@@ -303,30 +295,12 @@ def _way(allowed: AllowedTables, mechanism: str, reconstruct: str) -> str:
         )
     way = reconstruct
     if way == "auto":
-        shrinks = "shrink" in query.reconstructions and cells <= MOST_RECONSTRUCTED
-        way = "shrink" if shrinks else "none"
-    if way == "none" and allowed.domain.structural_zeros and not query.keeps_zeros:
-        raise InvalidArgument(
-            "the domain declares impossible cells, in which linear estimates would have noise, and the "
-            f"{cells:,} cells of these tables are not reconstructed unless you ask for it. Nothing was spent. Ask for "
-            "reconstruct = 'shrink', which may take minutes; lower the order; or leave out the impossible cells."
-        )
+        way = "shrink" if cells <= MOST_RECONSTRUCTED else "none"
     return way
 
 
-def _reconstructed(measured: MeasuredOnDemand, key: bytes, title: str, receipt: Receipt) -> Release:
-    # The seed comes from the key, and no clock limits the repetitions, so the result is the same every time.
-    made = reconstructed(
-        measured.measurement(), entropy=KeyedEntropy(key, "reconstruct"), simulation_seconds=math.inf
-    )
-    return Release.from_counts(
-        measured.plan,
-        made.tables,
-        title=title,
-        errors=made.errors,
-        reconstruction=made.facts,
-        receipt=receipt,
-    )
+def _reconstructed(measured: MeasuredOnDemand, title: str, receipt: Receipt) -> Release:
+    return Release(measured.measurement(), title=title, receipt=receipt)
 
 
 def _say_nothing(what: str, done: int, total: int) -> None:

@@ -57,7 +57,9 @@ def test_all_that_is_public_about_a_dataset_is_told(builder):
         "order": 3,
         "forbidden": [["region", "job: kind"]],
         "max_cells": 100,
+        "within": None,
     }
+    assert document["release"] is None
     assert document["privacy"] == {"kind": "zcdp", "rho": "1/2"}
     assert document["neighbours"] == tb.Neighbours().describe()
     assert document["promise"] == answers.promise.describe()

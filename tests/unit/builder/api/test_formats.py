@@ -6,7 +6,6 @@ import json
 import sys
 from importlib import reload
 
-import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from tabulary.builder.problems import HTTPProblem
 from tabulary.errors import TooManyCells
 from tabulary.release import writers
 from tests.parquet_files import read_parquet
+from tests.workbooks import opened, read_cells, table_sheets
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,10 @@ def counts_in(name, data):
     if name == "parquet":
         return read_parquet(data)["count"].to_pylist()
     if name == "xlsx":
-        head, *rows = openpyxl.load_workbook(io.BytesIO(data))["Cells"].iter_rows(values_only=True)
-        return [row[head.index("count")] for row in rows]
+        (sheet,) = table_sheets(opened(data))
+        below = any("±" in cell.number_format for row in sheet.iter_rows() for cell in row)
+        cells = read_cells(sheet, "below" if below else None)
+        return [cell.count.value for cell in cells if "Total" not in (*cell.row, cell.column)]
     text = data.decode()
     if name == "json-stat":
         document = json.loads(text)
@@ -111,6 +113,25 @@ def test_every_format_of_every_dataset_holds_the_same_counts(builder, dataset, n
             found.headers["content-disposition"]
             == f'attachment; filename="{dataset}-by-region-by-sex{suffix}"'
         )
+
+
+def test_a_workbook_has_totals_where_they_cost_nothing(builder, fresh):
+    def totals(client, dataset, question):
+        (sheet,) = table_sheets(opened(client.get(f"/api/datasets/{dataset}/tables.xlsx", question).content))
+        below = any("±" in cell.number_format for row in sheet.iter_rows() for cell in row)
+        cells = read_cells(sheet, "below" if below else None)
+        return [cell.count.value for cell in cells if "Total" in (*cell.row, cell.column)]
+
+    told = builder.anyone.get("/api/datasets/census/tables", [("where", "age:65+")]).json()["count"]
+    assert totals(builder.anyone, "census", QUESTION)[-1] == pytest.approx(told[0], rel=1e-15)
+    # Some levels of an attribute are no table, cell keys give every table its own noise, and a question costs.
+    assert totals(builder.anyone, "census", [*QUESTION, ("keep", "sex:F")]) == []
+    assert totals(builder.anyone, "old", QUESTION) == []
+    ada = fresh.analyst("ada")
+    assert totals(ada, "survey", [("by", "sex")]) == []
+    paid = fresh.spent("ada")
+    assert totals(ada, "survey", [("by", "sex")]) == []
+    assert fresh.spent("ada") == paid
 
 
 def test_a_file_tells_of_whom_it_is_and_what_is_promised(builder):

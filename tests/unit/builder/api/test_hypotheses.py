@@ -36,6 +36,20 @@ def test_independence_among_those_who_are_filtered_is_of_the_slice(builder):
     assert document["question"]["where"] == {"region": "North"}
 
 
+def test_a_test_of_some_levels_is_of_these_levels_only(builder):
+    ages = ["0-14", "65+"]
+    asked = {"by": ["sex", "age"], "keep": {"age": ages}}
+    kept = _linear(builder, ("sex", "age")).select({"age": ages})
+    document = builder.anyone.post(CENSUS, asked | {"test": "independence"}).json()
+    assert document["p_value"] == infer.independence(kept).p_value
+    assert document["degrees_of_freedom"] == 1
+    assert document["question"]["keep"] == {"age": ages}
+    cells = [{"sex": "F"}, {"sex": "M"}]
+    document = builder.anyone.post(CENSUS, asked | {"test": "difference", "cells": cells}).json()
+    assert document["estimate"] == pytest.approx(kept.counts[0].sum() - kept.counts[1].sum())
+    assert document["p_value"] == difference(kept, *cells).p_value
+
+
 def test_a_difference_comes_with_its_error_its_interval_and_how_likely_noise_alone_makes_it(builder):
     cells = [{"sex": "F", "age": "65+"}, {"age": "0-14", "sex": "F"}]
     document = builder.anyone.post(
@@ -49,6 +63,23 @@ def test_a_difference_comes_with_its_error_its_interval_and_how_likely_noise_alo
     assert document["standard_error"] == pytest.approx(table.covariance.variance_of(weights) ** 0.5)
     assert document["lower_95"] < document["estimate"] < document["upper_95"]
     assert document["p_value"] == expected.p_value
+
+
+def test_levels_in_a_list_are_added_up_and_percentages_are_within_groups(builder):
+    cells = [{"sex": "F", "age": ["15-64", "65+"]}, {"sex": "M", "age": ["15-64", "65+"]}]
+    asked = {"test": "difference", "by": ["sex", "age"], "cells": cells}
+    table = _linear(builder, ("sex", "age"))
+    for per in (None, ["sex"], []):
+        document = builder.anyone.post(CENSUS, asked if per is None else asked | {"per": per}).json()
+        HypothesisResult.model_validate(document)
+        expected = difference(table, *cells, per=per)
+        assert document["estimate"] == expected.estimate
+        assert document["p_value"] == expected.p_value
+        assert document.get("per") == per
+    without = [{"age": "65+"}, {"sex": "M"}]
+    refused = builder.anyone.post(CENSUS, asked | {"cells": without, "per": ["sex"]})
+    assert refused.status_code == 422
+    assert "Nothing was counted" in refused.json()["detail"]
 
 
 def test_the_same_test_has_the_same_bytes_however_it_is_written(builder):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tabulary.builder.pages.charts import MOST_BARS, MOST_SIDE, bars_svg, heat_map_svg
 from tabulary.builder.pages.choices import Choices, Show
 from tabulary.builder.pages.layout import BuiltTable
-from tabulary.builder.service import Variable
 from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain
+from tabulary.core.labels import Labels
 from tabulary.core.table import Table
 from tabulary.noise import DiscreteLaplace
 from tabulary.planning import CellErrors
@@ -35,7 +35,7 @@ def view_of(levels, counts, *, columns=(), show=Show.counts, keyed=False):
         table = ReleasedTable(Table(domain, counts), errors)
     rows = tuple(a for a in levels if a not in columns)
     chosen = Choices(rows=rows, columns=columns, show=show)
-    return BuiltTable.of(TableAnswer(table, None, None), chosen, {a: Variable(a) for a in levels})
+    return BuiltTable.of(TableAnswer(table, None, None), chosen, Labels())
 
 
 def two_way(counts=((120, 44, 4), (98, -2, 310)), **given_words):

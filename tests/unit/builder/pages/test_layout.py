@@ -9,22 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabulary.builder.pages.choices import Choices, Names, Show
-from tabulary.builder.pages.layout import IMPOSSIBLE, NO_NUMBER, BuiltTable
-from tabulary.builder.service import Variable
+from tabulary.builder.pages.layout import BuiltTable
 from tabulary.cellkey import CellKeyTable
 from tabulary.core.domain import Domain
+from tabulary.core.labels import Labels, VariableLabels
 from tabulary.core.table import Table
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace
-from tabulary.planning import CellErrors, SimulatedErrors
+from tabulary.planning import CellErrors, StatedErrors
 from tabulary.release import ReleasedTable
+from tabulary.release.publication import IMPOSSIBLE, NO_NUMBER
 from tabulary.workflows.answering.answers import TableAnswer
 
 LEVELS = {"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"], "a&b=c": ["=1+1", "<b>"], "one": ["only"]}
 VARIABLES = {
-    "sex": Variable("Sex", levels={"F": "Women", "M": "Men"}),
-    "age": Variable("Age in years"),
-    "a&b=c": Variable("Odd & old"),
-    "one": Variable("One"),
+    "sex": VariableLabels("Sex", levels={"F": "Women", "M": "Men"}),
+    "age": VariableLabels("Age in years"),
+    "a&b=c": VariableLabels("Odd & old"),
+    "one": VariableLabels("One"),
 }
 
 
@@ -41,7 +42,7 @@ def released(by, counts=None, noise=None, zeros=()):
 def view_of(chosen, table=None, **answer):
     """Return the view of a table that was chosen."""
     table = released(chosen.by) if table is None else table
-    return BuiltTable.of(TableAnswer(table, None, None, **answer), chosen, VARIABLES)
+    return BuiltTable.of(TableAnswer(table, None, None, **answer), chosen, Labels(variables=VARIABLES))
 
 
 def grid_of_headers(view):
@@ -205,13 +206,13 @@ def test_a_share_of_what_may_be_nobody_is_not_told():
     assert any("total may be zero" in note for note in view.notes)
 
 
-def test_a_reconstructed_table_says_that_its_errors_are_simulated_and_what_they_bound():
+def test_a_reconstructed_table_says_what_it_is_and_what_its_errors_bound():
     domain = Domain({a: LEVELS[a] for a in ("sex", "age")})
-    errors = SimulatedErrors(np.full((2, 3), 10.0), np.full((2, 3), 20.0))
+    errors = StatedErrors(np.full((2, 3), 10.0), np.full((2, 3), 20.0))
     table = ReleasedTable(Table(domain, np.full((2, 3), 100.0)), errors)
     view = view_of(Choices(rows=("sex",), columns=("age",)), table, reconstructed=True)
     assert view.body[0].cells[-1].half == "60"
-    assert any("simulated" in note for note in view.notes)
+    assert any("made non-negative" in note and "unbiased estimates" in note for note in view.notes)
     assert any("at most" in note for note in view.notes)
     shares = view_of(
         Choices(rows=("sex",), columns=("age",), show=Show.row_percent), table, reconstructed=True
@@ -241,7 +242,7 @@ def test_numbers_are_rounded_to_what_their_errors_justify_and_a_note_says_so(sig
     st.lists(st.floats(0.01, 1e5), min_size=3, max_size=3),
 )
 def test_a_rounded_number_is_near_and_a_rounded_half_width_never_too_short(counts, widths):
-    errors = SimulatedErrors(np.array(widths) / 2, np.array(widths))
+    errors = StatedErrors(np.array(widths) / 2, np.array(widths))
     table = ReleasedTable(Table(Domain({"age": LEVELS["age"]}), counts), errors)
     view = view_of(Choices(rows=("age",), totals=False), table)
     unit = max(1.0, min(widths) / 10)

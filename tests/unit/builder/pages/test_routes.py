@@ -13,8 +13,9 @@ from tabulary.builder.app import create_app
 from tabulary.builder.pages.choices import Choices
 from tabulary.builder.pages.rendering import PAGE_POLICY, assets
 from tabulary.builder.pages.sessions import form_token
-from tabulary.builder.service import ServiceLimits, Variable
+from tabulary.builder.service import ServiceLimits
 from tabulary.builder.state import Role
+from tabulary.core.labels import Labels, VariableLabels
 from tests.builders import DOMAIN, Caller, service
 
 HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -30,10 +31,14 @@ PAGES = (
     "/datasets/survey/table?rows=sex",
     "/datasets/nowhere",
 )
-LABELLED = {
-    "sex": Variable("Sex", levels={"F": "Female", "M": "Male"}),
-    "age": Variable("Age", "In completed years."),
-}
+LABELLED = Labels(
+    "Census 2026",
+    "Everyone.",
+    variables={
+        "sex": VariableLabels("Sex", levels={"F": "Female", "M": "Male"}),
+        "age": VariableLabels("Age", "In completed years."),
+    },
+)
 
 
 class Read(HTMLParser):
@@ -64,7 +69,7 @@ class Read(HTMLParser):
 @pytest.fixture(scope="module")
 def held(tmp_path_factory):
     opened = service(tmp_path_factory.mktemp("builder"))
-    census = replace(opened.datasets["census"], variables=LABELLED)
+    census = replace(opened.datasets["census"], labels=(LABELLED,))
     labelled = replace(opened, datasets={**opened.datasets, "census": census})
     yield labelled
     opened.close()
@@ -456,9 +461,7 @@ def test_what_is_filled_into_a_page_is_text_and_never_a_tag(held):
     evil = '<script>alert("x")</script>'
     census = replace(
         held.datasets["census"],
-        title=evil,
-        description=evil,
-        variables={"sex": Variable(evil, evil, {"F": evil})},
+        labels=(Labels(evil, evil, variables={"sex": VariableLabels(evil, evil, {"F": evil})}),),
     )
     ask = Caller(create_app(replace(held, title=evil, datasets={"census": census})))
     for path in (

@@ -98,7 +98,8 @@ def test_names_and_labels_cannot_become_markup():
     table = SuppressedTable(domain, np.array([np.nan, 4]), {(): np.array(9)})
     for html in (attack_html(attack(table), ["<u>name</u>"]), report_html(table, {"<i>": "<em>"})):
         assert not {"script", "u", "i", "em"} & {tag for tag, _ in Page(html).tags}
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+        # A long label may be folded after a slash.
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html.replace("/<wbr>", "/")
 
 
 def test_each_suppressed_cell_shows_its_interval_and_a_bar_on_the_scale_of_its_people(figure):

@@ -11,9 +11,9 @@ import pytest
 
 import tabulary as tb
 from tabulary.errors import ReleaseError, ServiceError
-from tabulary.planning import SimulatedErrors
 from tabulary.workflows.answering import artifacts
 from tabulary.workflows.answering.artifacts import Artifacts, seal_key
+from tests.releases import release_of
 
 DOMAIN = tb.Domain({"a": "xyz", "b": "xy"})
 KEY = seal_key(bytes(range(32)))
@@ -28,11 +28,8 @@ SHRUNK = plan(reconstruct="shrink")
 
 def release(seed=1):
     """A release that nobody measured, its total included."""
-    counts = np.random.default_rng(seed).random(DOMAIN.shape) * 1e6
-    tables = {(): counts.sum(), ("a",): counts.sum(axis=1), ("a", "b"): counts}
-    roots = {m: np.asarray(np.sqrt(t)) for m, t in tables.items()}
-    errors = {m: SimulatedErrors(root, np.asarray(2 * root)) for m, root in roots.items()}
-    return tb.Release.from_counts(SHRUNK, tables, errors=errors)
+    counts = np.random.default_rng(seed).integers(0, 10**6, DOMAIN.shape)
+    return release_of(SHRUNK, {(): counts.sum(), ("a",): counts.sum(axis=1), ("a", "b"): counts})
 
 
 def told(made):
