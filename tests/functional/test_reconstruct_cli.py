@@ -186,6 +186,19 @@ def test_a_face_that_cannot_be_made_is_refused_and_nothing_is_written(
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("place", "reason"), [("out", "already exists"), ("out/tables/new", "is inside the release")]
+)
+def test_a_place_for_another_face_is_refused_before_any_table_is_made(
+    folder, capsys, monkeypatch, place, reason
+):
+    assert run(["release", write_plan(folder, 'name = "margins"'), "-o", str(folder / "out")]) == 0
+    monkeypatch.setattr(tb.Release, "rebuild", lambda *_, **__: pytest.fail("tables were made"))
+    assert run(["rebuild", str(folder / "out"), "-o", str(folder / place)]) == 2
+    assert reason in " ".join(capsys.readouterr().err.split())
+    assert run(["verify", str(folder / "out")]) == 0
+
+
 @pytest.mark.parametrize("command", [["show"], ["show", "sex"], ["test", "sex"], ["verify"]])
 def test_a_folder_that_is_no_release_is_not_called_a_damaged_one(folder, capsys, command):
     (folder / "empty").mkdir()

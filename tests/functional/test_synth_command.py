@@ -91,7 +91,9 @@ def test_other_methods_make_rows_too(folder, method):
         (["plan.toml", "-o", "rows.csv", "--ledger", "ledger.sqlite"], "need each other"),
         (["plan.toml", "-o", "rows.csv", "--rounds", "3"], "have rounds"),
         (["plan.toml", "-o", "rows.csv", "--checkpoint", "c"], "rap"),
-        (["nothing.toml", "-o", "rows.csv"], "nothing.toml"),
+        (["plan.toml", "-o", "nowhere/rows.csv"], "its folder does not exist"),
+        (["plan.toml", "-o", "out/rows.csv"], "is inside the release"),
+        (["nothing.toml", "-o", "rows.csv"], "there is no release folder and no plan file 'nothing.toml'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

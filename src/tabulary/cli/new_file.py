@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from tabulary.errors import ReleaseError, ReleaseExists
+from tabulary.release.folder import refuse_inside_release
 
 
 def check_new(path: Path, state: str, *, option: str = "--output") -> None:
-    """Refuse a path that exists or has no folder, before any work starts; `state` says that nothing was done.
+    """Refuse a path that exists, has no folder or is inside a release, before any work starts.
 
-    `option` is what names the path on the command line.
+    `state` says that nothing was done, and `option` is what names the path on the command line.
     """
     if path.exists():
         raise ReleaseExists(
@@ -17,6 +18,7 @@ def check_new(path: Path, state: str, *, option: str = "--output") -> None:
         )
     if not path.absolute().parent.is_dir():
         raise ReleaseError(f"{option} {path}: its folder does not exist. Make it first. {state}")
+    refuse_inside_release(path, state)
 
 
 def write_new(path: Path, data: bytes, *, option: str = "--output") -> None:

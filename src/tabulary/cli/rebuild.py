@@ -7,8 +7,9 @@ import typer
 
 from tabulary.cli.console import output, progress_bar
 from tabulary.cli.key import read_signing_key
-from tabulary.release import Release
+from tabulary.release import Release, expected_bytes, staged_folder
 from tabulary.release.table_sheet import ErrorPlace
+from tabulary.release.writers import extra_formats
 
 
 def rebuild(
@@ -44,9 +45,12 @@ def rebuild(
     # Before anything is read: if the folder cannot be signed, it is not made.
     key = None if sign is None else read_signing_key(sign)
     release = Release.load(folder)
-    with progress_bar() as progress:
+    extra = extra_formats(formats or ())
+    room = expected_bytes(release.plan, extra, release.translations)
+    # The folder is prepared first: a place that cannot be written is found before tables are made for minutes.
+    with staged_folder(target, expected_bytes=room) as staged, progress_bar() as progress:
         made = release.rebuild(reconstruct=reconstruct, rounding=rounding, progress=progress)
-        made.save(target, formats=formats or (), errors=errors, signing_key=key)
+        made.write_into(staged, formats=extra, errors=errors, signing_key=key)
     face = made.face.face
     output.print(
         f"Written: {target}, {len(made)} tables with reconstruct = {face.reconstruct!r} and rounding = "

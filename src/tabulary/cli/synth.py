@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tabulary.cli.console import output, progress_bar
+from tabulary.cli.new_file import check_new
 from tabulary.cli.payer import AccountOption, LedgerOption, WitnessOption, paying_account
-from tabulary.errors import InvalidArgument, ReleaseExists
+from tabulary.errors import InvalidArgument
 from tabulary.release import Release
 from tabulary.synth import SyntheticRecords, from_release, utility
 from tabulary.workflows import read_plan_file
@@ -53,8 +54,11 @@ def synth(
         raise InvalidArgument(
             f"--output {path.name}: rows are written as .csv or .parquet. Nothing was made."
         )
-    if path.exists():
-        raise ReleaseExists(f"--output {path} already exists. Choose another name. Nothing was made.")
+    check_new(path, "Nothing was made.")
+    if not file.exists():
+        raise InvalidArgument(
+            f"there is no release folder and no plan file {str(file)!r}. Nothing was made. Check the path."
+        )
     release: Release | None
     if file.is_dir():
         for_records = {

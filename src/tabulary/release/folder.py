@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tabulary.errors import ReleaseDamaged, ReleaseError, ReleaseExists
+from tabulary.release.measurements import MEASUREMENTS
+
+MANIFEST = "manifest.json"
+"""What every release folder holds, beside its measurements."""
 
 STAGING_PREFIX = ".tabulary-staging-"
 """How a folder in the making is named: hidden, beside its target, never mistaken for a release."""
@@ -93,6 +97,7 @@ def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> I
             f"the release cannot be written to {target}: there is no folder {target.parent}. "
             "Nothing was written. Make that folder first."
         )
+    refuse_inside_release(target, "Nothing was written.")
     with _clear_errors(target):
         free = shutil.disk_usage(target.parent).free
         if free < expected_bytes:
@@ -112,6 +117,17 @@ def staged_folder(path: str | os.PathLike[str], *, expected_bytes: int = 0) -> I
             staged.publish()
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def refuse_inside_release(path: Path, state: str) -> None:
+    """Refuse a place inside a release folder: one more file there, and the release is not as it was published."""
+    parent = Path(os.path.realpath(path.parent))
+    for folder in (parent, *parent.parents):
+        if (folder / MANIFEST).is_file() and (folder / MEASUREMENTS).is_file():
+            raise ReleaseError(
+                f"{path} is inside the release {folder}, and with one more file that release is no longer as it was "
+                f"published. {state} Choose a place beside it."
+            )
 
 
 def write_bytes(descriptor: int, data: bytes) -> None:

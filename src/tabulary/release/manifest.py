@@ -16,6 +16,7 @@ import numpy as np
 from tabulary.core.head import Receipt
 from tabulary.errors import InvalidArgument, PublicError, listed
 from tabulary.reconstruct.coins import measurement_digest
+from tabulary.release.folder import MANIFEST
 from tabulary.release.formats import file_names
 from tabulary.release.measurements import COLUMNS, MEASUREMENTS, sizes_of
 from tabulary.release.promise import promise_of
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 SCHEMA = "tabulary-release/1"
 """The meaning of a manifest with this name never changes; another meaning gets another name."""
 
-MANIFEST = "manifest.json"
 REPORT = "report.html"
 SIGNATURE = "manifest.sig"
 LONGEST_SIGNATURE = 100

@@ -31,7 +31,7 @@ from tabulary.errors import (
 from tabulary.planning import Face, Measurement, plan_from_description
 from tabulary.reconstruct.reconstruction import LinearTables, Reconstruction
 from tabulary.reconstruct.reconstruction import reconstruct as reconstruct_face
-from tabulary.release.folder import StagedFolder, staged_folder
+from tabulary.release.folder import MANIFEST, StagedFolder, staged_folder
 from tabulary.release.formats import (
     arrow_table,
     csv_bytes,
@@ -42,7 +42,6 @@ from tabulary.release.formats import (
     plan_facts,
 )
 from tabulary.release.manifest import (
-    MANIFEST,
     REPORT,
     SIGNATURE,
     EpsilonPlace,

@@ -11,7 +11,7 @@ from tabulary.core.labels import Labels
 from tabulary.errors import PublicError
 from tabulary.planning import ErrorCurve, Face, Measurement, Plan
 from tabulary.reconstruct.reconstruction import OfficialTables, Reconstruction, reconstruct
-from tabulary.release.manifest import MANIFEST
+from tabulary.release.folder import MANIFEST
 
 
 @dataclass(frozen=True)

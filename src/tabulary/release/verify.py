@@ -19,12 +19,11 @@ from tabulary.errors import PublicError, ReleaseDamaged, ReleaseError
 from tabulary.planning import Measurement, Plan, plan_from_description
 from tabulary.release.bounds import MOST_MANIFEST_BYTES, most_text_bytes, read_json, refuse_vast
 from tabulary.release.csv_table import value_columns
-from tabulary.release.folder import hash_plain_file, list_folder, read_plain_file
+from tabulary.release.folder import MANIFEST, hash_plain_file, list_folder, read_plain_file
 from tabulary.release.formats import TABLES, arrow_table, csv_bytes, expected_bytes, file_names
 from tabulary.release.manifest import (
     FIELDS,
     LONGEST_SIGNATURE,
-    MANIFEST,
     REPORT,
     SCHEMA,
     SIGNATURE,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tabulary.errors import ReleaseError, ReleaseExists
-from tabulary.release import folder, staged_folder
+from tabulary.release import Release, folder, staged_folder
 from tests.unit.release.releases import a_release
 
 
@@ -130,6 +130,22 @@ def test_a_missing_parent_is_named(tmp_path):
         staged_folder(tmp_path / "missing/x"),
     ):
         pytest.fail("the block ran")
+
+
+@pytest.mark.parametrize("place", ["out/x", "out/tables/x", "link/x"])
+def test_nothing_is_written_into_a_release_that_would_damage_it(tmp_path, place):
+    a_release().save(tmp_path / "out")
+    (tmp_path / "link").symlink_to("out/tables")
+    with pytest.raises(ReleaseError, match="is inside the release"), staged_folder(tmp_path / place):
+        pytest.fail("the block ran")
+    Release.load(tmp_path / "out")
+
+
+@pytest.mark.parametrize("alone", ["manifest.json", "measurements.parquet"])
+def test_a_folder_with_only_a_name_like_those_of_a_release_is_no_release(tmp_path, alone):
+    (tmp_path / alone).write_text("{}")
+    a_release().save(tmp_path / "out")
+    Release.load(tmp_path / "out")
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])

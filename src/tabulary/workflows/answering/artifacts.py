@@ -28,8 +28,7 @@ from tabulary.noise.keyed import derived_key
 from tabulary.planning import Plan, plan_from_description
 from tabulary.release import Release, StagedFolder, expected_bytes, staged_folder
 from tabulary.release.bounds import MOST_MANIFEST_BYTES
-from tabulary.release.folder import STAGING_PREFIX, read_plain_file
-from tabulary.release.manifest import MANIFEST
+from tabulary.release.folder import MANIFEST, STAGING_PREFIX, read_plain_file
 
 Warn = Callable[[str], None]
 """Called with a sentence about what was found wrong."""
