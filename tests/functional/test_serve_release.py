@@ -141,13 +141,15 @@ def test_several_workers_give_the_answers_of_the_release(folder):
 def test_a_command_line_that_cannot_be_served_says_what_to_do(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
+    Path("service.toml").touch()
     for arguments, words in (
         ([], "needs a service file or a release folder"),
         (
             ["empty", "--port", "0"],
             "the folder has no manifest.json. Give a folder that `tabulary release` wrote.",
         ),
-        (["nowhere"], "there is no service file 'nowhere'"),
+        (["nowhere"], "there is no service file and no release folder 'nowhere'"),
+        ([str(folder), "nowhere"], "there is no service file and no release folder 'nowhere'"),
         ([str(folder), "service.toml"], "one service file, or only release folders"),
         ([str(folder), "--init"], "A release folder needs no preparation"),
         ([str(folder), "--check"], "A release folder needs no preparation"),

@@ -129,5 +129,6 @@ def _named(folder: Path, dataset: ReleasedDataset, cache: Cache) -> ServedDatase
     try:
         return dataset.served(cache)
     except TabularyError as problem:
-        problem.add_note(f"The folder is {str(folder)!r}.")
+        if str(folder) not in str(problem):
+            problem.add_note(f"The folder is {str(folder)!r}.")
         raise

@@ -45,6 +45,10 @@ class ServiceSource(Protocol):
 
 def read_source(paths: Sequence[Path]) -> ServiceSource:
     """Return the service of one service file or of release folders. Opens neither records nor folders."""
+    if missing := [path for path in paths if not path.exists()]:
+        raise InvalidArgument(
+            f"there is no service file and no release folder {str(missing[0])!r}. Nothing was opened. Check the path."
+        )
     if all(path.is_dir() for path in paths):
         return ReleaseFolders.of(paths)
     if len(paths) > 1:

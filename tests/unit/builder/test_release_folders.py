@@ -206,10 +206,12 @@ def test_a_folder_that_is_no_release_or_was_changed_is_refused(tmp_path, folder)
     table.write_bytes(table.read_bytes().replace(b"1", b"2", 1))
     with pytest.raises(ReleaseDamaged, match="has been changed") as refused:
         read_source([copy]).open()
-    assert str(copy) in " ".join([str(refused.value), *refused.value.__notes__])
+    assert str(refused.value).count(str(copy)) == 1
+    assert not hasattr(refused.value, "__notes__")
 
 
 def test_files_and_folders_are_not_mixed(folder, tmp_path):
+    (tmp_path / "service.toml").touch()
     with pytest.raises(
         InvalidArgument, match=r"one service file, or only release folders.*\[dataset\.NAME\]"
     ):
