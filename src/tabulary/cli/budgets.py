@@ -205,9 +205,14 @@ def _legend(compared: Budgets, cell: Fraction, left: str) -> list[str]:
     ]
     exact, modelled = [row for row in compared if not row.modelled], [row for row in compared if row.modelled]
     if exact:
-        smaller = "" if exact[0].plan.face.linear else " The published tables have smaller errors as a rule."
+        published = (
+            ""
+            if exact[0].plan.face.linear
+            else " The published tables are more accurate where cells are small. Where cells are large, the "
+            "half-widths that they state are estimates, and may be about a tenth larger."
+        )
         said.append(
-            f"The half-widths are exact for the unbiased estimates: they follow from the noise alone.{smaller}"
+            f"The half-widths are exact for the unbiased estimates: they follow from the noise alone.{published}"
         )
     if modelled:
         said.append(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,6 @@ from tabulary.core.workload import show_margin
 from tabulary.noise import IntegerNoise
 from tabulary.noise.checks import check_confidence
 from tabulary.planning.covariance import CellCovariance, CountNoise
-
-if TYPE_CHECKING:
-    pass
-
 
 SMALLEST_VARIANCE = 1e-60
 """A smaller variance is too small to divide by. Such noise is hardly ever drawn, and has no tails that anyone sees."""

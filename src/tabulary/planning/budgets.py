@@ -106,8 +106,8 @@ class BudgetPlan:
     def modelled(self) -> bool:
         """Whether the errors are what a model expects of shrunk tables.
 
-        Otherwise they follow from the noise alone and are exact for the unbiased estimates; the published face has
-        smaller errors as a rule.
+        Otherwise they follow from the noise alone and are exact for the unbiased estimates; the published face is more
+        accurate where cells are small.
         """
         return self.plan.records is not None
 

@@ -168,9 +168,9 @@ class Plan:
     def expected_error(self, confidence: float = 0.95) -> ExpectedErrors:
         """Return what to expect of every table: cells, standard error and half-width. Reads no data.
 
-        It is known exactly of the linear estimates, the unbiased face of the release; the published face has smaller
-        errors as a rule. For a plan that states its `records`, it is what a model expects of shrunk tables, made
-        without data (`planning.shrink_weights`). The release states the errors of its published face.
+        It is known exactly of the linear estimates, the unbiased face of the release; the published face is more
+        accurate where cells are small. For a plan that states its `records`, it is what a model expects of shrunk
+        tables, made without data (`planning.shrink_weights`). The release states the errors of its published face.
 
         >>> import tabulary as tb
         >>> domain = tb.Domain({"sex": ["F", "M"], "job": ["none", "paid"]})
