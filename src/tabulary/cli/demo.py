@@ -54,7 +54,9 @@ def demo(
 
     release = Release.load(folder / "release")
     output.print(f"4. Checking: every file, every claim, every number. Left in the account: {left}")
-    output.print(f"{release.verify()}\n", markup=False)
+    with progress_bar() as progress:
+        checked = release.verify(progress=progress)
+    output.print(f"{checked}\n", markup=False)
     totalled = with_totals(release, ("employment", "sex"))
     print_released(totalled, confidence, totalled.labels)
     # The same release, tested: by its measurements, whose noise is known exactly.

@@ -36,7 +36,7 @@ def from_release(
     if not named:
         raise InvalidTable("the release has no table by an attribute, so it gives no rows.")
     domain = release.plan.domain.project(named)
-    face = release.face if release.face.face.official else release.rebuild().face
+    face = release.face if release.face.face.official else release.rebuild(progress=progress).face
     tables = {m: np.asarray(face.table(m), dtype=np.float64) for m in release.margins if m}
     total = float(next(iter(tables.values())).sum())
     if total <= 0:
