@@ -34,6 +34,18 @@ def test_the_demo_publishes_about_twenty_verified_tables_and_a_report(demo_folde
     assert (demo_folder / "release" / "report.html").stat().st_size > 10_000
 
 
+def test_the_demo_ends_with_an_official_table_its_totals_and_a_test_of_the_same_release(demo):
+    folder, said = demo
+    table = tb.Release.load(folder / "release")["employment", "sex"]
+    assert (table.counts >= 0).all()
+    assert (table.counts == table.counts.astype(int)).all()
+    _, last = said.split("4. Checking")
+    for total in (table.counts.sum(), *table.counts.sum(axis=0), *table.counts.sum(axis=1)):
+        assert f"{int(total):,} ±" in last
+    related = tb.infer.independence(table)
+    assert f"χ² = {related.statistic:,.0f} on {related.degrees_of_freedom} d.f." in " ".join(last.split())
+
+
 def test_the_demo_prints_a_table_with_error_bars_and_where_the_report_is(demo):
     _, said = demo
     assert "±" in said
