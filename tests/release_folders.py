@@ -16,6 +16,8 @@ DOMAIN = tb.Domain(
 LABELS = Labels(
     "Census 2026",
     "Everyone who lives here.",
+    source="Statistics Nowhere",
+    notes=("Nobody checked the answers.",),
     variables={
         "sex": VariableLabels("Sex", levels={"F": "Women", "M": "Men"}),
         "age": VariableLabels("Age in years"),

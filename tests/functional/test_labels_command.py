@@ -91,7 +91,7 @@ def test_a_table_for_people_has_labels_beside_codes_and_totals_with_their_errors
     total = release[()]
     assert f"±{total.half_widths()[()]:,.0f}" in said.split("Total")[1]
     assert f"{total.counts[()]:,.0f}" in said.split("Total")[1]
-    assert "Statistics Demo" in said
+    assert "Source: Statistics Demo" in said
     assert "Nobody was asked." in said
 
 

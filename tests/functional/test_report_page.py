@@ -108,6 +108,18 @@ def test_the_report_fits_a_phone(browser, folder, crowded):
             assert wider_than_its_window(page) == []
 
 
+def test_the_totals_of_a_table_of_three_columns_are_in_sight_on_a_phone(browser, folder):
+    with window(browser, HERE, **PHONE) as page:
+        _opened(page, folder)
+        found = page.evaluate(
+            """() => [...document.querySelectorAll(".one-table .scroll")]
+                .filter(box => box.querySelectorAll("thead th.number").length === 3)
+                .map(box => [box.ariaLabel, box.scrollWidth, box.clientWidth])"""
+        )
+        assert found
+        assert [name for name, needed, there in found if needed > there] == []
+
+
 def test_pictures_in_rows_are_left_out_where_they_would_be_out_of_sight(browser, folder):
     for look, shown in ((DESK, True), (PHONE, False)):
         with window(browser, HERE, **look) as page:

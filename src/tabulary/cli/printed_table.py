@@ -26,9 +26,7 @@ def print_released(
 ) -> None:
     """Print a released table with its error bars, with or without totals; codes stand beside their labels."""
     shape = table.domain.shape
-    title = (
-        f"{' by '.join(_name(labels, a) for a in table.domain.attributes) or labels.total}, ±{confidence:.0%}"
-    )
+    title = f"{labels.table_name(table.domain.attributes)}, ±{confidence:.0%}"
     wide = len(shape) < 2 or shape[-1] > _MOST_COLUMNS
     rows = None if wide else _print_cross_table(table, title, confidence, labels)
     if rows is None and not wide and labels.variables:
@@ -170,7 +168,7 @@ def _print_legend(table: ReleasedTable | TotalledTable) -> None:
 
 def _print_words(table: ReleasedTable | TotalledTable, labels: Labels) -> None:
     """Print the publisher's notes and source."""
-    for line in (*labels.remarks(table.domain.attributes), labels.source):
+    for line in (*labels.remarks(table.domain.attributes), labels.source_line):
         if line:
             output.print(line, style="dim", markup=False, emoji=False)
 

@@ -150,6 +150,15 @@ class Labels:
         by = f"{', '.join(firsts)} and {last}" if firsts else last
         return f"{_capital(self.unit or 'people')} by {by}"
 
+    def table_name(self, attributes: Sequence[str]) -> str:
+        """Return a table as a reader would say it, by the names of its attributes.
+
+        >>> words = {"sex": VariableLabels("Sukupuoli"), "age": VariableLabels("Ikä")}
+        >>> Labels(language="fi", variables=words).table_name(["sex", "age"]), Labels().table_name(["sex", "age"])
+        ('Sukupuoli, Ikä', 'sex by age')
+        """
+        return (" by " if self._in_english else ", ").join(map(self.name, attributes)) or self.total
+
     def remarks(self, attributes: Iterable[str]) -> tuple[str, ...]:
         """Return what the publisher remarks on a table by these attributes: on the release, then on each of them.
 
@@ -158,6 +167,11 @@ class Labels:
         ('Made in 2026.', 'Age, years: On the last day', 'Age, years: Rounded down.')
         """
         return (*filter(None, (self.description, *self.notes)), *self.attribute_remarks(attributes))
+
+    @property
+    def source_line(self) -> str:
+        """The line that names the source, for a reader; empty where none is given."""
+        return f"Source: {self.source}" if self.source else ""
 
     def attribute_remarks(self, attributes: Iterable[str]) -> tuple[str, ...]:
         """Return what the publisher remarks on these attributes."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tabulary.core.domain import Margin
 from tabulary.core.labels import CODES, Labels
 from tabulary.core.workload import show_margin
 from tabulary.planning import Plan
 from tabulary.planning.face import CONSTRAINED
-from tabulary.planning.words import table_name
 from tabulary.release.limits import Disagreement, Limits, disagreement, limits_of
 from tabulary.release.svg import LEAST_SHOWN, show_count
 from tabulary.release.table import CONFIDENCE, ReleasedTable
@@ -135,7 +133,7 @@ def _differences(limits: Sequence[Limits], labels: Labels, *, shrunk: bool) -> C
     spread = (
         f"that is {show_count(_up(least))}"
         if least == most
-        else f"that is from {show_count(_up(least))}, in {_name(finest.margin, labels)}, to {show_count(_up(most))}"
+        else f"that is from {show_count(_up(least))}, in {labels.table_name(finest.margin)}, to {show_count(_up(most))}"
     )
     return Conclusion(
         "That two counts of one table differ, if their difference is larger than noise makes it.",
@@ -218,11 +216,7 @@ def _one_person(plan: Plan, tables: Sequence[ReleasedTable], labels: Labels, *, 
 def _finest(table: ReleasedTable, labels: Labels) -> tuple[float, str]:
     """Return the smallest half-width of the cells that have noise, infinite without any, and the table's name."""
     noisy = np.asarray(table.half_widths(), dtype=np.float64)[np.asarray(table.standard_errors) > 0]
-    return float(noisy.min(initial=math.inf)), _name(table.margin, labels)
-
-
-def _name(margin: Margin, labels: Labels) -> str:
-    return table_name(tuple(map(labels.name, margin)))
+    return float(noisy.min(initial=math.inf)), labels.table_name(table.margin)
 
 
 def _empty(tables: Sequence[ReleasedTable]) -> Conclusion:

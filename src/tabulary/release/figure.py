@@ -88,7 +88,7 @@ def whisker_svg(
     grouped = len(table.margin) == 2
     names = told_apart(labels.levels(table.domain, table.margin[-1]))
     groups = told_apart(labels.levels(table.domain, table.margin[0])) if grouped else ("",)
-    heading = title or " by ".join(map(labels.name, table.margin))
+    heading = title or labels.table_name(table.margin)
     cells = list(cells_of(table))
     indent = 14 if grouped else 0
     widest = max([*(len(label) + indent / CHARACTER for label in names), *(BOLD * len(g) for g in groups)])

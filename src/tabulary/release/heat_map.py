@@ -135,7 +135,7 @@ def heat_map_svg(
         parts += _panel(grid, own, x, y + grid.head, most)
     bottom = top + math.ceil(len(panels) / beside) * block - _GAP + 22
     legend, bottom, reach = _legend(cells, grid, most, bottom)
-    heading = title or " by ".join(map(labels.name, table.margin))
+    heading = title or labels.table_name(table.margin)
     said = MARGIN + CHARACTER * max(TITLE * len(heading), PROSE * max(map(len, subtitle)))
     wide = max(stub + beside * pitch - _GAP, reach, min(said, width - MARGIN)) + MARGIN
     letters = (wide - 2 * MARGIN) / CHARACTER

@@ -12,7 +12,6 @@ from markupsafe import Markup, escape
 from tabulary.core.labels import Labels
 from tabulary.planning import Plan
 from tabulary.planning.comparison import compare_plans, request_of
-from tabulary.planning.words import table_name
 from tabulary.release.comparison_bars import comparison_svg
 from tabulary.release.conclusions import conclusions
 from tabulary.release.formats import file_names
@@ -127,7 +126,7 @@ def report_html(release: "Release", imprint: Imprint) -> str:
     plan = replace(release.plan, reconstruct=face.reconstruct, rounding=face.rounding)
     tables, labels = tuple(release), release.labels
     views = _views(release)
-    names = [_name(labels, table) for table in tables]
+    names = [labels.table_name(table.margin) for table in tables]
     concluded = conclusions(plan, tables, most_limits=MOST_TABLES, labels=labels)
     largest_of_one = max(MOST_LARGEST_OF_ONE, math.ceil(MOST_LARGEST / len(tables)))
     measured = noise_rows(plan, MOST_MEASURED)
@@ -210,10 +209,6 @@ def _views(release: "Release") -> list[ReportTable]:
 
 def _anchor(position: int) -> str:
     return f"table-{position + 1}" if position < MOST_TABLES else ""
-
-
-def _name(labels: Labels, table: ReleasedTable) -> str:
-    return table_name(tuple(map(labels.name, table.margin)))
 
 
 def _attributes(plan: Plan, labels: Labels) -> list[str]:

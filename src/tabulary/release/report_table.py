@@ -11,7 +11,6 @@ from markupsafe import Markup
 from tabulary.core.domain import Margin
 from tabulary.core.labels import Labels
 from tabulary.core.workload import show_margin
-from tabulary.planning.words import table_name
 from tabulary.release.arrangement import ArrangedTable, TableLine
 from tabulary.release.conclusions import shell_word
 from tabulary.release.figure import Cell, axis_over, whisker_glyph
@@ -26,7 +25,7 @@ from tabulary.release.totals import TOTAL, can_have_totals
 if TYPE_CHECKING:
     from tabulary.release.release import Release
 
-_MOST_COLUMNS = 12
+_MOST_COLUMNS = 15
 _GLYPH_WIDTH = 260.0
 # Totals that differ from the sum of their parts by less are equal up to rounding.
 _DUST = 1e-6
@@ -52,7 +51,7 @@ class ReportTable(PageTable[Cell]):
     """One table as the report shows it: a cross-table with `columns`, or one row per cell without them.
 
     The heading of each block is a row before its rows. `cut` is the number of rows that are left out before the last
-    total.
+    total. `remarks` are what the publisher says about its attributes.
     """
 
     body: tuple[ReportRow, ...]
@@ -67,11 +66,18 @@ class ReportTable(PageTable[Cell]):
     unpictured: str
     additive: bool
     two_faces: bool
+    remarks: tuple[str, ...]
 
     @property
     def width(self) -> int:
         """How many columns the table has, its row headers included."""
         return 1 + (self.columns or 2)
+
+    @property
+    def cut_at(self) -> int:
+        """The row before which rows are left out: the last total, or the heading of its block; -1 without a cut."""
+        last = len(self.body) - 1
+        return last - self.body[last - 1].opens_a_block if self.cut else -1
 
     @property
     def has_impossible(self) -> bool:
@@ -102,7 +108,7 @@ def report_table(
     shown = list(islice(product(blocks, lines), room))
     # The last row is the total of all: it stays where rows are cut.
     shown[-1] = blocks[-1], lines[-1]
-    name = table_name(tuple(map(release.labels.name, margin)))
+    name = release.labels.table_name(margin)
     picture, unpictured = _picture(ordered, name, release.labels, most_drawn)
     across = bool(arranged.arrangement.columns)
     return ReportTable(
@@ -119,6 +125,7 @@ def report_table(
         unpictured=unpictured,
         additive=not published.has_totals or _additive(published.counts),
         two_faces=table.unbiased is not table,
+        remarks=release.labels.attribute_remarks(margin),
     )
 
 

@@ -133,7 +133,7 @@ class _TableSheet:
         for label in self._column_labels():
             words = max(map(measure, label.split()), default=0.0)
             folded = min(measure(label) / _HEADER_LINES + 2, _WIDEST_COLUMN)
-            header = _BOLD * max(folded, min(words, _LONGEST_WORD)) + 1.5
+            header = _BOLD * max(folded, min(words, _LONGEST_WORD)) + 2.5
             if self.beside:
                 second = max(half + 1.5, 5.0)
                 yield max(number, header - second, _NARROWEST_COLUMN - 2)
@@ -229,7 +229,7 @@ class _TableSheet:
         sheet, place = self.sheet, 1 + column * self.step
         looks: dict[str, Any] = {"align": "right", **edge}
         if self._is_total_column(column):
-            looks |= {"bold": True, "left": 4, "left_color": RULE}
+            looks["bold"] = True
         if mark == Status.withheld:
             sheet.text(row, place, NO_NUMBER, self.book.look(**looks))
         else:
@@ -248,7 +248,6 @@ class _TableSheet:
         small = {"align": "right", "font_size": _SMALL, "font_color": GREY}
         small["num_format"] = '"±"#,##0' if float(half).is_integer() else '"±"#,##0.0'
         if self.below:
-            small |= {key: looks[key] for key in ("left", "left_color") if key in looks}
             row += 1
         else:
             place += 1

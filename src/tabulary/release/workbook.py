@@ -39,7 +39,7 @@ HOW_TO_READ = Chapter(
         "A number is an estimate of the true count. 19 times out of 20, if no other share is stated, the true count is "
         "no farther away than the ± says. That holds for each number on its own: among a hundred numbers about five "
         "are farther away.",
-        "A difference between two numbers that is smaller than their ± may be noise alone.",
+        "A difference between two numbers that is smaller than both ± together may be noise alone.",
         "If the ± reaches zero, the number has the sign ~: noise dominates it. Do not read anything into it.",
     ),
 )

@@ -58,8 +58,13 @@ def test_a_release_is_listed_with_its_title_its_labels_its_digest_and_its_signer
     assert told["allowed_tables"]["within"] == [["age", "region"], ["sex", "age", "job"]]
     assert told["variables"][0]["names"] == {"F": "Women", "M": "Men"}
     page = caller.get("/datasets/census-2026").text
-    for words in (release.digest, release.signer.fingerprint, "Age in years", "Everyone who lives here."):
+    table = caller.get(f"/datasets/census-2026/table?{AGES}").text
+    for words in (release.digest, release.signer.fingerprint, "Age in years"):
         assert words in page
+    assert "Everyone who lives here." in page
+    for words in ("Source: Statistics Nowhere", "Nobody checked the answers."):
+        assert words in page
+        assert words in table
     assert "no records, no key and no privacy budget" in " ".join(page.split())
 
 

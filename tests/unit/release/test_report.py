@@ -129,11 +129,25 @@ def test_a_large_table_is_cut_and_says_where_the_rest_is():
     words = words_of(a_release(domain, "[zone sex]"))
     assert "600 cells, of which not all are shown; tables/zone-by-sex.csv has all of them" in words
     # Three numbers in a row, its total included: 132 rows, and the total of all of them.
-    assert "… 168 more rows in the file Total" in words
+    assert "… 168 more rows, not shown here Total" in words
     assert "not all are shown" not in words_of(a_release())
     # Totals come in addition: they make no table too large.
     domain = Domain({"zone": range(200), "sex": ["F", "M"]})
     assert "400 cells, also in tables/zone-by-sex.csv" in words_of(a_release(domain, "[zone sex]"))
+
+
+def test_rows_are_left_out_before_the_heading_of_the_last_block():
+    domain = Domain({"zone": range(300), "job": ["none", "paid"], "sex": ["F", "M"]})
+    words = section(page_of(a_release(domain, "[zone job sex]")), "table-1")
+    # Two blocks of 301 rows and that of their total: 133 rows are shown, and of the last block its total.
+    assert "… 770 more rows, not shown here job: Total Total" in words
+    assert words.count("job: ") == 2
+
+
+def test_a_table_of_a_few_more_columns_stays_a_table():
+    domain = Domain({"education": range(13), "zone": range(31)})
+    words = section(page_of(a_release(domain, "[education zone]")), "table-1")
+    assert "zone education 0 1 2 3 4 5 6 7 8 9 10 11 12 Total" in words
 
 
 def test_headers_are_folded_between_words_and_at_a_slash_and_long_ones_into_few_lines():
@@ -567,6 +581,25 @@ def test_tables_show_labels_and_their_codes_beside_them():
     assert "A note of the publisher." in section(html, "counted")
     assert "Names and codes" not in page_of(a_release())
     assert ", in Gender" in section(html, "conclusions")
+
+
+def test_remarks_on_attributes_stand_below_each_table_that_has_them():
+    html = page_of(labelled(WORDS, SUOMEKSI))
+    assert "Age in years, completed, years: At the last birthday" in section(html, "table-2")
+    assert "At the last birthday" not in section(html, "table-1")
+
+
+def test_no_english_word_joins_the_names_of_another_language():
+    html = page_of(labelled(SUOMEKSI, WORDS))
+    assert ">age, job</h2>" in html
+    assert "age by job" not in section(html, "table-2")
+
+
+def test_a_screen_reader_finds_each_table_by_its_name():
+    html = page_of(a_release())
+    assert re.findall(r'<table aria-labelledby="([\w-]+)"', html) == re.findall(
+        r'<h2 id="(table-\d+-title)"', html
+    )
 
 
 def test_every_table_has_its_totals_and_blocks_have_headings():

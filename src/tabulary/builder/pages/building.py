@@ -90,7 +90,7 @@ def build_page(dataset: ServedDataset, chosen: Choices) -> dict[str, Any]:
             for together in answers.allowed_tables.forbidden
         ],
         "within": [
-            " by ".join(variable_name(dataset, a, Names.labels) for a in together) or "Number of people"
+            dataset.words.table_name(together) if together else dataset.words.counted()
             for together in (answers.allowed_tables.within or ())[:_MOST_LISTED]
         ],
         "places": PLACES,

@@ -131,6 +131,7 @@ class BuiltTable(PageTable[PageCell]):
                 *_notes(shown, choices, answer, unit),
                 *labels.attribute_remarks(choices.by),
                 *labels.notes,
+                *filter(None, [labels.source_line]),
             ),
             row_labels=rows,
             column_labels=columns,
