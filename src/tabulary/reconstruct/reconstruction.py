@@ -1,6 +1,7 @@
 """A published face of a measurement: its tables, the law of their errors, and facts about how they were made.
 
-A face is a function of the measurement alone: its coins follow from the measurement's digest, and no clock limits it.
+A face is a function of the measurement alone: its coins follow from the measurement's digest, and no clock shapes it.
+A linear program that takes too long ends without tables.
 Post-processing: nothing here reads data or spends budget.
 """
 
