@@ -137,6 +137,17 @@ def of(levels, margin=None, parts=None):
     return change
 
 
+def measuring(levels):
+    """A plan for one small table that measures one vast one."""
+
+    def change(manifest):
+        del manifest["plan"]["measured"][1:]
+        manifest["plan"]["sensitivity"]["value"] = "1"
+        of(levels, ["a0"])(manifest)
+
+    return change
+
+
 def tied(manifest):
     of([100] * 4, ["a0"], ["a0"])(manifest)
     ends = [{f"a{i}": ["0"], f"a{i + 1}": ["1"]} for i in range(3)]
@@ -164,8 +175,13 @@ def residuals(manifest):
         (tied, "combinations that its structural zeros tie together"),
         (residuals, "more sets of attributes that its parts tell about"),
         (of([3_000, 3_000]), "more cells than the files have bytes"),
+        (measuring([10] * 30), "it measures more numbers than may be read"),
+        (measuring([3_000, 3_000]), "it is too short for the numbers of the plan"),
     ],
-    ids=["binary", "cells", "one-level", "attributes", "tables", "tied", "parts", "bytes"],
+    ids=[
+        *("binary", "cells", "one-level", "attributes", "tables", "tied", "parts", "bytes"),
+        *("measured", "measurements"),
+    ],
 )
 def test_a_plan_that_calls_for_more_than_anyone_can_compute_is_refused_by_arithmetic(folder, change, words):
     resealed(folder, change)

@@ -13,7 +13,7 @@ from tabulary.confidential.tally import Tally
 from tabulary.errors import InvalidDomain, InvalidPlan, ReleaseDamaged, UnknownMargin
 from tabulary.mechanisms import MECHANISMS, measure
 from tabulary.noise import ExactSampler
-from tabulary.planning import ErrorCurve, Measurement
+from tabulary.planning import ErrorCurve, Face, Measurement
 from tabulary.reconstruct.reconstruction import OfficialTables
 from tests.entropy import SeededEntropy
 from tests.populations import SHAPES, true_table
@@ -175,9 +175,12 @@ def test_tables_that_do_not_follow_from_the_measurements_are_found():
         )
         forged = tb.Release(true.measurement, face)
         if moved == 1:
-            # Another machine may round a coin otherwise; the certificate holds, and says so.
-            assert not forged.verify().remade
-            assert "rounds a last digit otherwise" in str(forged.verify())
+            # Another machine may round a coin otherwise; the certificate holds, and says what it cannot tell.
+            found = forged.verify()
+            assert not found.remade
+            assert not found.complete
+            assert "rounds a last digit otherwise" in str(found)
+            assert "or somebody has moved counts within their errors" in str(found)
         else:
             with pytest.raises(ReleaseDamaged, match="does not follow from the measurements"):
                 forged.verify()
@@ -196,6 +199,56 @@ def test_errors_that_are_stated_too_small_are_found():
         )
         with pytest.raises(ReleaseDamaged, match=r"the errors of \[sex age\] do not follow"):
             tb.Release(true.measurement, face).verify()
+
+
+@pytest.mark.parametrize(
+    ("fact", "value"), [("bias_share", 0.0), ("total", 5), ("largest_move", 0.001), ("note", "not measured")]
+)
+def test_a_false_fact_about_the_making_is_named(fact, value):
+    true = tb.release(PEOPLE, tb.plan(DOMAIN, "[sex age][age job]", privacy=tb.PureDP("1/10")))
+    assert true.verify().complete
+    facts = {**true.face.facts, fact: value}
+    face = OfficialTables(true.measurement, true.plan.face, true.face.held, facts, lambda: true.face.curves)
+    found = tb.Release(true.measurement, face).verify()
+    assert found.facts == (fact,)
+    assert not found.complete
+    assert f"came out otherwise: {fact}." in str(found)
+
+
+@pytest.mark.parametrize("value", ["none at all", True, 10**400], ids=["text", "yes", "huge"])
+def test_a_fact_that_is_no_number_is_refused_before_it_is_put_into_words(value):
+    true = tb.release(PEOPLE, tb.plan(DOMAIN, "[sex age]", privacy=tb.PureDP(1)))
+    facts = {**true.face.facts, "bias_share": value}
+    face = OfficialTables(true.measurement, true.plan.face, true.face.held, facts, lambda: true.face.curves)
+    with pytest.raises(
+        ReleaseDamaged, match="'bias_share' about the making of the tables is not of its kind"
+    ):
+        tb.Release(true.measurement, face).verify()
+
+
+def test_whole_tables_cannot_pass_for_a_face_of_real_numbers():
+    true = tb.release(PEOPLE, tb.plan(DOMAIN, "[sex age]", privacy=tb.PureDP(1)))
+    named = Face("shrink", "none")
+    face = OfficialTables(true.measurement, named, true.face.held, true.face.facts, lambda: true.face.curves)
+    with pytest.raises(ReleaseDamaged, match="has whole numbers, but real numbers were promised"):
+        tb.Release(true.measurement, face).verify()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "reconstruct"),
+    # The first two measure a table that is not listed and holds those that are.
+    [("cells", "shrink"), ("cells", "least-squares"), ("margins", "shrink"), ("fourier", "lp")],
+)
+def test_a_face_of_real_numbers_has_the_same_last_digit_in_every_margin_after_saving(
+    mechanism, reconstruct, tmp_path
+):
+    plan = tb.plan(DOMAIN, "[age job][sex age][job]", privacy=tb.PureDP("1/3"), mechanism=mechanism)
+    real = tb.release(PEOPLE, plan).rebuild(reconstruct=reconstruct, rounding="none")
+    real.save(tmp_path / "out")
+    loaded = tb.Release.load(tmp_path / "out")
+    for margin in every_margin(real):
+        assert np.array_equal(loaded[margin].counts, real[margin].counts)
+    assert loaded.verify().complete
 
 
 def test_tables_that_are_not_additive_are_found():

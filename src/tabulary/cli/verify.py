@@ -31,8 +31,8 @@ def verify(
     release = Release.load(folder, expected_digest=digest, key=expected)
     with progress_bar() as progress:
         checked = release.verify(progress=progress)
-    # Of a file that did not come out again, only its bytes are known to be those that the manifest states.
-    holds = "has the bytes that the manifest states" if checked.files else "and every claim is correct"
+    # Of what did not come out again, only the bytes are known to be those that the manifest states.
+    holds = "and every claim is correct" if checked.complete else "has the bytes that the manifest states"
     output.print(f"{folder}: {len(release)} tables; every file {holds}.", markup=False, soft_wrap=True)
     output.print(str(checked), markup=False, soft_wrap=True)
     output.print(f"Promise: {release.plan.privacy} ({release.plan.neighbours})", markup=False)

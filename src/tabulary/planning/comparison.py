@@ -279,7 +279,7 @@ def _reason_of_the_best(compared: Comparison, nearest: Candidate, rivals: Iterab
         )
     return (
         f"{mine.mechanism!r} has the {smallest}, {show_error(own)} {where}; {nearest.mechanism!r}, the next, has "
-        f"{show_error(next_best)}, {_ratio(next_best / own)}: {_burden(nearest, compared.tables)}.{but}"
+        f"{show_error(next_best)}, {_ratio(next_best, own)}: {_burden(nearest, compared.tables)}.{but}"
     )
 
 
@@ -296,7 +296,7 @@ def _reason_to_shrink(compared: Comparison) -> str:
         return f"{said}."
     known = f"the best unbiased estimate, by {linear.mechanism!r}, has {show_error(linear.error)}"
     if linear.error > mine.error * 1.005:
-        return f"{said}; {known}, {_ratio(linear.error / mine.error)}."
+        return f"{said}; {known}, {_ratio(linear.error, mine.error)}."
     return f"{said}. It expects no gain: {known}."
 
 
@@ -316,7 +316,11 @@ def _where(objective: str) -> str:
     return "a cell in the worst table" if objective == "max" else "a cell"
 
 
-def _ratio(ratio: float) -> str:
+def _ratio(more: float, less: float) -> str:
+    if not less:
+        # A variance below the smallest double.
+        return "not zero"
+    ratio = more / less
     if ratio < 1.0005:
         return "a little more"
     if ratio < 1.1:

@@ -20,6 +20,9 @@ Solver = Literal["auto", "simplex", "column-generation"]
 SIMPLEX_LIMIT = 1 << 22
 """How many entries, measured values times cells, the simplex method on every cell may have."""
 
+GENERATED_LIMIT = 1 << 28
+"""How many entries the cells that column generation begins with may have: two gibibytes."""
+
 ROUNDS = 1000
 """How often cells may be added before the program is given up; fewer than ten is usual."""
 
@@ -113,7 +116,14 @@ def solve_program(
         worst = _deviation(linear_map, empty, values, weights)
         return ProgramSolution(empty, worst, worst, worst == 0, linear_map.size, chosen, 0, 0)
 
-        # Loads a solver and perhaps a compiler; most uses of this package need neither.
+    begun = min(3 * linear_map.size, int(possible.sum())) * linear_map.size
+    if chosen == "column-generation" and begun > GENERATED_LIMIT:
+        raise NotCertified(
+            f"the linear program on {possible.size:,} cells and {values.size:,} measured values would begin with "
+            f"{begun:,} entries, above its limit of {GENERATED_LIMIT:,}. No table was made. Use another "
+            "reconstruction, or measure fewer or smaller margins."
+        )
+    # Loads a solver and perhaps a compiler; most uses of this package need neither.
     from tabulary.reconstruct import column_generation
 
     found = column_generation.generate(

@@ -1,6 +1,7 @@
 """A published face of a measurement: its tables, the law of their errors, and facts about how they were made.
 
-A face is a function of the measurement alone: its coins follow from the measurement's digest, and no clock limits it.
+A face is a function of the measurement alone: its coins follow from the measurement's digest, and no clock shapes it.
+A linear program that takes too long ends without tables.
 Post-processing: nothing here reads data or spends budget.
 """
 
@@ -103,8 +104,9 @@ class ShiftedTables(Reconstruction):
 class OfficialTables(Reconstruction):
     """Non-negative tables that agree with each other; rounded, they are whole and additive.
 
-    `held` are the largest tables; every other is a sum of the first that has its attributes. `curves` makes the
-    curves of their errors; it is called when the first is asked for, since that takes time.
+    `held` are the largest tables, or those that a folder lists. A table below listed ones is a sum of the first of
+    them, and not of a larger one that the folder lacks: real sums then have the same last digit before and after
+    saving. `curves` makes the curves of their errors; it is called when the first is asked for, since that takes time.
     """
 
     def __init__(
@@ -128,11 +130,12 @@ class OfficialTables(Reconstruction):
         """Return the sum of a larger table."""
         if margin in self.held:
             return self.held[margin]
-        wanted = set(margin)
-        holder = next((m for m in self.held if wanted.issubset(m)), None)
+        wanted, listed = set(margin), self.plan.workload.margins
+        sources = self.held if margin in listed else (*listed, *self.held)
+        holder = next((m for m in sources if wanted.issubset(m)), None)
         if holder is None:
             raise UnknownMargin(f"no published table contains {show_margin(margin)}.")
-        return cast(CellCounts, sum_onto(self.held[holder], holder, wanted))
+        return cast(CellCounts, sum_onto(self.table(holder), holder, wanted))
 
     def errors(self, margin: Margin) -> ErrorLaw:
         """Return the law of the errors of the table on `margin`."""

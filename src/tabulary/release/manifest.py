@@ -18,7 +18,7 @@ from tabulary.errors import InvalidArgument, PublicError, listed
 from tabulary.reconstruct.coins import measurement_digest
 from tabulary.release.folder import MANIFEST
 from tabulary.release.formats import file_names
-from tabulary.release.measurements import COLUMNS, MEASUREMENTS, sizes_of
+from tabulary.release.measurements import COLUMNS, MEASUREMENTS, measured_values
 from tabulary.release.promise import promise_of
 from tabulary.release.signing import PublicKey, SigningKey, signature_from_text, signature_text
 from tabulary.release.table import CONFIDENCE, ReleasedTable, column_names
@@ -202,7 +202,7 @@ def claims(release: "Release", imprint: Imprint) -> dict[str, Any]:
         "measurements": {
             "file": MEASUREMENTS,
             "columns": list(COLUMNS),
-            "values": int(sizes_of(plan).sum()),
+            "values": measured_values(plan),
             "digest": measurement_digest(release.measurement),
         },
         "face": {

@@ -10,6 +10,7 @@ file again, and compare.
 """
 
 import io
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,9 +30,14 @@ COLUMNS = ("part", "cell", "value")
 _ROWS_OF_A_PAGE = 1 << 14
 
 
+def measured_values(plan: Plan) -> int:
+    """Return how many numbers a plan measures."""
+    return sum(map(math.prod, plan.shapes()))
+
+
 def sizes_of(plan: Plan) -> Integers:
     """Return how many numbers each query of a plan has, in the order of the file."""
-    return np.array([int(np.prod(shape)) for shape in plan.shapes()], dtype=np.int64)
+    return np.array([math.prod(shape) for shape in plan.shapes()], dtype=np.int64)
 
 
 def measurements_table(measurement: Measurement) -> "pa.Table":
@@ -63,6 +69,9 @@ def read_measurements(data: bytes, plan: Plan, parquet: "ParquetCheck") -> Measu
     A file that another version of the library wrote is unpacked by another process, under bounds that follow from the
     plan.
     """
+    if len(data) < 8 * measured_values(plan):
+        # Nothing of the size of the plan is made for a file that cannot hold its numbers.
+        raise InvalidTable("it is too short for the numbers of the plan.")
     sizes = sizes_of(plan)
     values = _values_in_place(data, sizes)
     if values is None:

@@ -53,7 +53,7 @@ from tabulary.release.manifest import (
     sealed,
     signature_file,
 )
-from tabulary.release.measurements import MEASUREMENTS, measurements_bytes
+from tabulary.release.measurements import MEASUREMENTS, measured_values, measurements_bytes
 from tabulary.release.promise import promise_of
 from tabulary.release.publication import Publication
 from tabulary.release.remaking import Verification, differing_tables, verified_face
@@ -445,7 +445,7 @@ class Release:
         if self.folder is not None:
             from tabulary.release.verify import read_release
 
-            most = max(MAX_CELLS, sum(table.domain.size for table in self))
+            most = max(MAX_CELLS, sum(table.domain.size for table in self), measured_values(self.plan))
             found = read_release(
                 self.folder, expected_digest=self.digest, key=public_key_of(key), max_cells=most
             )

@@ -4,7 +4,8 @@ A face is a function of the measurements alone, so anybody can make it again. On
 is the same. Another processor may round the last bit of a real number otherwise, and a coin may then fall differently.
 For that case there is a certificate, which no machine rounds: the tables are whole where they should be, not negative,
 additive to the last unit, and zero where nothing is possible; and no count is farther from the one made here than the
-error that the release states for it. The stated errors are made again, too.
+error that the release states for it. The stated errors are made again, too. The certificate cannot tell another
+processor from somebody who moved counts within their errors; it says so.
 """
 
 import math
@@ -35,11 +36,13 @@ _MOST_NAMED = 5
 class Verification:
     """How the published tables were checked: made again with the same numbers, or by their certificate.
 
-    `files` names the report and the files in other formats that came out with other bytes.
+    `facts` names what the manifest says about the making of the tables and what came out otherwise, and `files` the
+    report and the files in other formats that came out with other bytes.
     """
 
     tables: int
     different: int = 0
+    facts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
     @property
@@ -47,8 +50,21 @@ class Verification:
         """Whether every published number came out again."""
         return not self.different
 
+    @property
+    def complete(self) -> bool:
+        """Whether everything came out again: every number, every fact and every file."""
+        return self.remade and not self.facts and not self.files
+
     def __str__(self) -> str:
-        return f"{self._tables()} {self._files()}".rstrip()
+        return " ".join(filter(None, (self._tables(), self._facts(), self._files())))
+
+    def _facts(self) -> str:
+        if not self.facts:
+            return ""
+        return (
+            f"What the manifest says about their making came out otherwise: {', '.join(self.facts[:_MOST_NAMED])}. "
+            "Another machine has made them, or somebody has changed the manifest."
+        )
 
     def _files(self) -> str:
         if not self.files:
@@ -69,7 +85,8 @@ class Verification:
             )
         return (
             f"{self.different:,} of the {self.tables:,} published tables came out differently when they were made "
-            "again: this machine rounds a last digit otherwise than the publisher's. The tables are additive, not "
+            "again. Either this machine rounds a last digit otherwise than the publisher's, or somebody has moved "
+            "counts within their errors: only the publisher's key or digest can tell. The tables are additive, not "
             "negative, and no count differs by more than its stated error."
         )
 
@@ -91,15 +108,26 @@ def verified_face(published: Reconstruction, again: Reconstruction) -> Verificat
         stated, found = published.curves[margin].describe(), curve.describe()
         if any(not math.isclose(stated[name], found[name], rel_tol=slack) for name in found):
             problems.append(f"the errors of {show_margin(margin)} do not follow from the measurements.")
+    facts = []
+    for name in sorted({*published.facts, *again.facts}):
+        one, other = published.facts.get(name), again.facts.get(name)
+        if None not in (one, other) and _kind(one) is not _kind(other):
+            problems.append(f"the fact {name!r} about the making of the tables is not of its kind.")
+        elif one != other:
+            facts.append(name)
     if problems:
         listing = "\n".join(f"  - {problem}" for problem in problems)
         raise ReleaseDamaged(f"the published tables do not hold:\n{listing}\nDo not use them.")
-    return Verification(len(published.plan.workload), len(different))
+    return Verification(len(published.plan.workload), len(different), tuple(facts))
 
 
 def differing_tables(published: Reconstruction, again: Reconstruction) -> list[Margin]:
     """Return the listed tables that two faces have differently, real numbers up to the last digits."""
     return [m for m in published.plan.workload if not _same(published.table(m), again.table(m))]
+
+
+def _kind(value: object) -> type:
+    return next(kind for kind in (bool, int, float, str) if isinstance(value, kind))
 
 
 def _same(one: CellCounts, other: CellCounts) -> bool:
@@ -116,8 +144,10 @@ def face_problems(published: Reconstruction) -> Iterable[str]:
     seen: dict[Margin, CellCounts] = {}
     for margin in margins:
         counts, where = published.table(margin), f"the table on {show_margin(margin)}"
-        if face.whole(plan) and counts.dtype.kind != "i":
-            yield f"{where} has real numbers, but whole numbers were promised."
+        whole = counts.dtype.kind == "i"
+        if whole != face.whole(plan):
+            has, promised = ("whole", "real") if whole else ("real", "whole")
+            yield f"{where} has {has} numbers, but {promised} numbers were promised."
         if not face.official:
             continue
         if (counts < 0).any():
@@ -128,8 +158,8 @@ def face_problems(published: Reconstruction) -> Iterable[str]:
             own = cast(CellCounts, sum_onto(counts, margin, shared))
             known = seen.setdefault(shared, own)
             slack = _AGREEMENT * (1 + float(counts.sum()))
-            whole = own.dtype.kind == known.dtype.kind == "i"
-            if not (np.array_equal(known, own) if whole else np.allclose(known, own, rtol=0, atol=slack)):
+            exact = own.dtype.kind == known.dtype.kind == "i"
+            if not (np.array_equal(known, own) if exact else np.allclose(known, own, rtol=0, atol=slack)):
                 yield f"the tables do not agree on {show_margin(shared)}."
 
 

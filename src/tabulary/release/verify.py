@@ -36,7 +36,7 @@ from tabulary.release.manifest import (
     signature_in,
     signed_message,
 )
-from tabulary.release.measurements import MEASUREMENTS, read_measurements, sizes_of
+from tabulary.release.measurements import MEASUREMENTS, measured_values, read_measurements
 from tabulary.release.parquet_check import ParquetCheck
 from tabulary.release.release import Release
 from tabulary.release.remaking import face_problems
@@ -53,6 +53,8 @@ _ROUNDING = 1e-12
 _MOST_STRANGERS = 1_000
 # How much longer than expected a file may be that is only hashed.
 _SLACK = 1 << 24
+# The measurements may have this many times as many numbers as the largest allowed table has cells.
+_TIMES_MOST_CELLS = 4
 # A Parquet file holds more than its table: names, statistics and offsets, again for every million rows.
 _FRAME = 1 << 20
 
@@ -280,7 +282,11 @@ def _read_plan(
         if _claimed_cells(manifest["plan"]) > available:
             reading.note("the plan does not hold: its tables have more cells than the files have bytes.")
             return None
-        return plan_from_description(manifest["plan"])
+        plan = plan_from_description(manifest["plan"])
+        if measured_values(plan) > _TIMES_MOST_CELLS * max_cells:
+            reading.note("the plan does not hold: it measures more numbers than may be read.")
+            return None
+        return plan
     except PublicError as problem:
         reading.note(f"the plan does not hold: {problem}")
     except (
@@ -310,7 +316,7 @@ def _check_files(
     also bound the length of each file. Tables are read one by one later; all other files are hashed here.
     """
     margins = plan.workload.margins
-    most = _most_bytes(plan, margins) | {MEASUREMENTS: 64 * int(sizes_of(plan).sum()) + _FRAME}
+    most = _most_bytes(plan, margins) | {MEASUREMENTS: 64 * measured_values(plan) + _FRAME}
     further = {
         name for names in extra_names(margins, imprint.formats).values() for name in names.values()
     } | {REPORT, *release_names(imprint.formats).values()}

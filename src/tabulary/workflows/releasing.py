@@ -114,7 +114,10 @@ def release_to_folder(
             if isinstance(source, Records):
                 source.close()
         try:
-            made = _as_planned(made, progress)
+            planned = _as_planned(made, progress)
+            # Errors are computed when they are first asked for: here, where a failure loses nothing.
+            _ = planned.face.curves
+            made = planned
         except NotCertified as problem:
             refusal = problem
         made.write_into(staged, formats=extra, errors=errors, signing_key=signing_key, epsilon=epsilon)

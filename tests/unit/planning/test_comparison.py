@@ -214,6 +214,14 @@ def test_of_mechanisms_that_are_alike_the_reason_is_that_one_is_easier_to_explai
     assert "'cells' is the easiest to explain" in compared.reason
 
 
+def test_an_error_of_zero_has_a_reason_too():
+    # So much budget that a double holds no variance as small as that of the noise.
+    domain = tb.Domain({"a": "wxyz", "b": "xy", "c": "xy"})
+    best = tb.plan(domain, "[a b]", privacy=tb.ZCDP(1_000), mechanism="margins", reconstruct="lp")
+    assert best.expected_rmse == 0
+    assert ", not zero: " in compare_plans(request_of(best), planned=best).reason
+
+
 def test_the_only_possible_mechanism_needs_no_other_reason():
     work = tb.Workload.parse("[sex age][age job]", PEOPLE)
     compared = compare_plans(

@@ -217,6 +217,11 @@ def test_a_gap_that_is_not_certified_in_the_time_allowed_is_refused():
         solve_program(linear_map, measured, seconds=1e-6)
 
 
+def test_a_program_that_no_memory_holds_is_refused_by_arithmetic():
+    with pytest.raises(NotCertified, match=r"would begin with 90,000,000,000 entries.*No table was made"):
+        solve_program(MarginMap((1_000, 300), ((0, 1),)), np.ones(300_000))
+
+
 def test_progress_is_told_after_every_round_but_the_last():
     told = []
     linear_map, measured = hard()

@@ -20,6 +20,7 @@ from tabulary.errors import (
 )
 from tabulary.noise.keyed import KeyedEntropy
 from tabulary.planning import Measurement
+from tabulary.reconstruct.reconstruction import OfficialTables
 from tabulary.workflows import release_to_folder
 
 TABLE = tb.datasets.load("rochdale")
@@ -175,6 +176,19 @@ def test_a_folder_whose_tables_cannot_be_made_keeps_the_measurements_and_their_e
     assert kept.face.face.linear
     assert kept.verify().remade
     assert kept.rebuild(reconstruct=PLAN.reconstruct, rounding=PLAN.rounding)["A", "B"].counts.min() >= 0
+
+
+def test_a_folder_whose_errors_cannot_be_computed_keeps_the_measurements(tmp_path, monkeypatch):
+    def refuse(_):
+        raise NotCertified("not certified.")
+
+    monkeypatch.setattr(OfficialTables, "curves", property(refuse))
+    with pytest.raises(NotCertified, match="not certified"):
+        release_to_folder(lambda: TABLE, PLAN, tmp_path / "out")
+    monkeypatch.undo()
+    kept = tb.Release.load(tmp_path / "out")
+    assert kept.face.face.linear
+    assert kept.rebuild()["A", "B"].counts.min() >= 0
 
 
 def test_making_tables_and_their_errors_reports_its_progress(tmp_path):
