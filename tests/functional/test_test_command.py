@@ -264,6 +264,19 @@ def test_a_level_without_people_takes_nothing_down(said):
     assert "cannot be tested" in text
 
 
+@pytest.mark.parametrize("mechanism", ["margins", "residual"])
+def test_an_impossible_level_is_no_evidence_against_equal_levels(tmp_path, capsys, mechanism):
+    domain = tb.Domain({"job": ["none", "paid", "own"]}, structural_zeros=[{"job": "none"}])
+    plan = tb.plan(domain, "[job]", privacy=tb.PureDP(1), mechanism=mechanism)
+    counts = tb.Table(domain, [0, 500, 500])
+    tb.release(counts, plan, sampler=ExactSampler(SeededEntropy(1))).save(tmp_path / "jobs")
+    assert run(["test", str(tmp_path / "jobs"), "job"]) == 0
+    text = capsys.readouterr().out
+    for place in (1, 2):
+        assert "no sign that they are not" in column(text, place)
+        assert "on 1 d.f." in column(text, place)
+
+
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
