@@ -11,6 +11,7 @@ import typer
 from tabulary import infer
 from tabulary.cli.console import output, progress_bar
 from tabulary.cli.model_search import print_search
+from tabulary.cli.options import named_levels
 from tabulary.cli.show import named_margin
 from tabulary.cli.verdict import (
     AWARE,
@@ -74,6 +75,12 @@ def judge(
             min=19, help="For two attributes with small counts: compute p from this many redrawn tables."
         ),
     ] = None,
+    merge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Merge levels of an attribute into one, such as score=Medium+High. May be given again."
+        ),
+    ] = None,
     search: Annotated[
         bool, typer.Option("--search", help="Look for the simplest log-linear model that fits.")
     ] = False,
@@ -86,11 +93,15 @@ def judge(
     Examples: tabulary test census-2026 sex age,
     or: tabulary test census-2026 sex --expected 1,1,
     or: tabulary test census-2026 sex age job --model "[sex age][age job]",
+    or: tabulary test census-2026 sex age --merge age=15-64+65+,
     or: tabulary test census-2026 sex age job --search
     """
     _check_options(alpha, method, model=model, expected=expected, bootstrap=bootstrap, search=search)
     release = Release.load(folder)
     table = release[named_margin(margin, release)]
+    together = named_levels("--merge", merge, table.domain, "Nothing was tested.")
+    if together:
+        table = infer.merged(table, together)
     if not table.shape or min(table.shape) < 2:
         raise InvalidTable(
             f"{show_margin(table.margin)} cannot be tested: a test needs at least one attribute, and at "
