@@ -264,6 +264,27 @@ def test_a_level_without_people_takes_nothing_down(said):
     assert "cannot be tested" in text
 
 
+def test_merged_levels_are_tested_as_one(said, folder):
+    text = said("region", "answer", "--merge", "answer=no+unsure")
+    found = tb.infer.merged(tb.Release.load(folder)["region", "answer"], {"answer": ["no", "unsure"]})
+    aware = tb.infer.independence(found)
+    assert f"{aware.statistic:,.2f} on 4 d.f." in column(text, 2)
+    assert "5 × 2 measured counts" in words(text)
+
+
+@pytest.mark.parametrize("mechanism", ["margins", "residual"])
+def test_an_impossible_level_is_no_evidence_against_equal_levels(tmp_path, capsys, mechanism):
+    domain = tb.Domain({"job": ["none", "paid", "own"]}, structural_zeros=[{"job": "none"}])
+    plan = tb.plan(domain, "[job]", privacy=tb.PureDP(1), mechanism=mechanism)
+    counts = tb.Table(domain, [0, 500, 500])
+    tb.release(counts, plan, sampler=ExactSampler(SeededEntropy(1))).save(tmp_path / "jobs")
+    assert run(["test", str(tmp_path / "jobs"), "job"]) == 0
+    text = capsys.readouterr().out
+    for place in (1, 2):
+        assert "no sign that they are not" in column(text, place)
+        assert "on 1 d.f." in column(text, place)
+
+
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
@@ -276,6 +297,10 @@ def test_a_level_without_people_takes_nothing_down(said):
         (["region", "answer", "--model", "[region answer]"], "cannot be tested"),
         (["region", "answer", "--expected", "1,1"], "--expected gives the shares of one attribute"),
         (["region", "--expected", "1,1"], "a positive number for each of the 5 levels"),
+        (["sex", "answer", "--merge", "sex=F+X"], "the levels of sex are 'F', 'M'"),
+        (["region", "answer", "--merge", "answer=no"], "at least two different levels of 'answer'"),
+        (["region", "answer", "--merge", "age=0-14+65+"], "no attribute 'age'"),
+        (["region", "answer", "--merge", "answer=yes+no+unsure"], "at least two levels of each"),
         (["sex", "--expected", "1,-1"], "a positive number for each of the 2 levels"),
         (["sex", "--expected", "one,two"], "--expected must be"),
         (["sex", "--bootstrap", "99"], "--bootstrap is for two attributes"),

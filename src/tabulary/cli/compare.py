@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,11 +16,10 @@ from rich.text import Text
 from tabulary import infer
 from tabulary.cli.console import output
 from tabulary.cli.new_file import check_new, write_new
-from tabulary.cli.options import assigned
+from tabulary.cli.options import named_levels
 from tabulary.cli.show import named_margin
-from tabulary.core.domain import Domain
 from tabulary.core.labels import Labels
-from tabulary.errors import InvalidArgument, listed
+from tabulary.errors import InvalidArgument
 from tabulary.planning import show_width
 from tabulary.reconstruct.coins import measurement_digest
 from tabulary.release import Release
@@ -30,6 +28,7 @@ from tabulary.release.table import CONFIDENCE
 _CLEAR = ("clearly more", "clearly less")
 # A terminal can show so many rows and stay readable.
 _MOST_ROWS = 60
+_STATE = "Nothing was compared."
 
 
 def compare(
@@ -83,15 +82,15 @@ def compare(
             "--json prints and --output writes CSV. Nothing was compared. Leave one of them out."
         )
     if file is not None:
-        check_new(file, "Nothing was compared.")
+        check_new(file, _STATE)
     a, b = Release.load(before), Release.load(after)
     # Two faces of one release share all of their noise, whatever their folders say.
     same = measurement_digest(a.measurement) == measurement_digest(b.measurement)
     named = named_margin(margin, a)
     table = a[named]
-    shared = _levels("--where", where, table.domain)
-    of_a = shared | _levels("--first", first, table.domain)
-    of_b = shared | _levels("--second", second, b[named].domain)
+    shared = named_levels("--where", where, table.domain, _STATE)
+    of_a = shared | named_levels("--first", first, table.domain, _STATE)
+    of_b = shared | named_levels("--second", second, b[named].domain, _STATE)
     if same and of_a == of_b:
         raise InvalidArgument(
             "A and B are the same release, or two faces of it, so nothing can have changed. Nothing was compared. Give "
@@ -199,37 +198,6 @@ class _Sides:
         points = " Differences of percentages are in percentage points." if in_points else ""
         unclear = "“Not clear” does not mean equal: the noise may hide a change."
         return [verdicts, numbers + points, unclear]
-
-
-def _levels(option: str, texts: Iterable[str] | None, domain: Domain) -> dict[str, list[str]]:
-    """Return the levels that an option names, by attribute; they are added up."""
-    found = {}
-    for attribute, text in assigned(option, texts or (), "score=Medium+High").items():
-        domain.position(attribute)
-        levels = _split(text, domain.levels_of(attribute))
-        if levels is None:
-            raise InvalidArgument(
-                f"{option} {attribute}={text}: the levels of {attribute} are {listed(domain.levels_of(attribute))}. "
-                "Write several as High+Low. Nothing was compared."
-            )
-        found[attribute] = levels
-    return found
-
-
-def _split(text: str, levels: Sequence[str]) -> list[str] | None:
-    """Return levels that are joined by + in a text; a level may have a + of its own, such as 65+.
-
-    >>> _split("15-64+65+", ["0-14", "15-64", "65+"]), _split("65", ["65+"])
-    (['15-64', '65+'], None)
-    """
-    if text in levels:
-        return [text]
-    for level in levels:
-        if text.startswith(f"{level}+"):
-            rest = _split(text[len(level) + 1 :], levels)
-            if rest is not None:
-                return [level, *rest]
-    return None
 
 
 def _row(found: infer.ComparedTable, number: int, *, each: bool) -> dict[str, Any]:

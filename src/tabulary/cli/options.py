@@ -1,10 +1,11 @@
 """What was written on a command line, and options with the form name=value."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import typer
 
-from tabulary.errors import InvalidArgument
+from tabulary.core.domain import Domain
+from tabulary.errors import InvalidArgument, listed
 
 
 def given_options(context: typer.Context) -> set[str]:
@@ -28,6 +29,39 @@ def assigned(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
             raise InvalidArgument(f"{option} is given twice for {name!r}. Nothing was read.")
         found[name] = value
     return found
+
+
+def named_levels(
+    option: str, texts: Iterable[str] | None, domain: Domain, state: str
+) -> dict[str, list[str]]:
+    """Return the levels that an option such as `score=Medium+High` names, by attribute."""
+    found = {}
+    for attribute, text in assigned(option, texts or (), "score=Medium+High").items():
+        domain.position(attribute)
+        levels = _split(text, domain.levels_of(attribute))
+        if levels is None:
+            raise InvalidArgument(
+                f"{option} {attribute}={text}: the levels of {attribute} are {listed(domain.levels_of(attribute))}. "
+                f"Write several as High+Low. {state}"
+            )
+        found[attribute] = levels
+    return found
+
+
+def _split(text: str, levels: Sequence[str]) -> list[str] | None:
+    """Return levels that are joined by + in a text; a level may have a + of its own, such as 65+.
+
+    >>> _split("15-64+65+", ["0-14", "15-64", "65+"]), _split("65", ["65+"])
+    (['15-64', '65+'], None)
+    """
+    if text in levels:
+        return [text]
+    for level in levels:
+        if text.startswith(f"{level}+"):
+            rest = _split(text[len(level) + 1 :], levels)
+            if rest is not None:
+                return [level, *rest]
+    return None
 
 
 def whole_number(option: str, text: str) -> int:

@@ -11,6 +11,7 @@ import typer
 from tabulary import infer
 from tabulary.cli.console import output, progress_bar
 from tabulary.cli.model_search import print_search
+from tabulary.cli.options import named_levels
 from tabulary.cli.show import named_margin
 from tabulary.cli.verdict import (
     AWARE,
@@ -74,6 +75,12 @@ def judge(
             min=19, help="For two attributes with small counts: compute p from this many redrawn tables."
         ),
     ] = None,
+    merge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Merge levels of an attribute into one, such as score=Medium+High. May be given again."
+        ),
+    ] = None,
     search: Annotated[
         bool, typer.Option("--search", help="Look for the simplest log-linear model that fits.")
     ] = False,
@@ -86,11 +93,15 @@ def judge(
     Examples: tabulary test census-2026 sex age,
     or: tabulary test census-2026 sex --expected 1,1,
     or: tabulary test census-2026 sex age job --model "[sex age][age job]",
+    or: tabulary test census-2026 sex age --merge age=15-64+65+,
     or: tabulary test census-2026 sex age job --search
     """
     _check_options(alpha, method, model=model, expected=expected, bootstrap=bootstrap, search=search)
     release = Release.load(folder)
     table = release[named_margin(margin, release)]
+    together = named_levels("--merge", merge, table.domain, "Nothing was tested.")
+    if together:
+        table = infer.merged(table, together)
     if not table.shape or min(table.shape) < 2:
         raise InvalidTable(
             f"{show_margin(table.margin)} cannot be tested: a test needs at least one attribute, and at "
@@ -248,8 +259,11 @@ def _of_shares(table: ReleasedTable, method: WhichTests, expected: str | None) -
 def _compared(table: ReleasedTable, method: TestMethod, shares: list[Fraction]) -> TestVerdict:
     """Return the test that the levels of one attribute have these shares, for any total."""
     if method == NAIVE:
-        counts = np.maximum(np.rint(table.counts), 0)
-        found = infer.goodness_of_fit(counts, None, shares, method="chi-squared")
+        possible = ~np.asarray(table.domain.impossible(table.margin))
+        counts = np.maximum(np.rint(table.counts), 0)[possible]
+        wanted = [share for share, held in zip(shares, possible, strict=True) if held]
+        wanted = [share / sum(wanted) for share in wanted]
+        found = infer.goodness_of_fit(counts, None, wanted, method="chi-squared")
         negative = (NEGATIVE,) if np.any(table.counts < 0) else ()
         assumed = (EXACT, *negative, ASYMPTOTIC)
     else:

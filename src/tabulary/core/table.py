@@ -110,7 +110,7 @@ class Table(TableForm):
         index = self.index(wanted)
         domain = Domain({a: self.domain.levels_of(a) for a in kept})
         if self.domain.structural_zeros:
-            domain = _with_zeros(domain, self.domain.impossible(self.domain.attributes)[index])
+            domain = with_zeros(domain, self.domain.impossible(self.domain.attributes)[index])
         return Table(domain, np.asarray(self.counts[index]))
 
     def select(self, levels: Mapping[str, Iterable[str | int]]) -> "Table":
@@ -128,7 +128,7 @@ class Table(TableForm):
         }
         domain = Domain(kept)
         if self.domain.structural_zeros:
-            domain = _with_zeros(domain, self.domain.impossible(self.domain.attributes)[index])
+            domain = with_zeros(domain, self.domain.impossible(self.domain.attributes)[index])
         return Table(domain, self.counts[index])
 
     def __getitem__(self, labels: str | int | tuple[str | int, ...]) -> int | float:
@@ -180,7 +180,7 @@ class Table(TableForm):
         return np.ix_(*(np.array(codes.get(a, range(size)), dtype=np.intp) for a, size in every))
 
 
-def _with_zeros(domain: Domain, impossible: NDArray[np.bool_]) -> Domain:
+def with_zeros(domain: Domain, impossible: NDArray[np.bool_]) -> Domain:
     """Return the domain with these cells impossible, one by one."""
     if not domain.attributes or impossible.all():
         # Nothing is possible, and no domain says so: all cells are zero.

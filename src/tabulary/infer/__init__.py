@@ -10,6 +10,7 @@ from tabulary.infer.homogeneity import homogeneity
 from tabulary.infer.independence import independence
 from tabulary.infer.intervals import Intervals, interval, intervals
 from tabulary.infer.loglinear import loglinear
+from tabulary.infer.merging import merged
 from tabulary.infer.models import LogLinearModel
 from tabulary.infer.pairs import Compared
 from tabulary.infer.results import TestResult
@@ -38,6 +39,7 @@ __all__ = [
     "interval",
     "intervals",
     "loglinear",
+    "merged",
     "noise_of",
     "odds_ratio",
     "rate",

@@ -12,7 +12,7 @@ from tabulary.core.domain import Domain
 from tabulary.core.interruption import checkpoint
 from tabulary.core.long_form import LongForm, long_columns, value_name
 from tabulary.core.table import Table
-from tabulary.errors import InvalidArgument, InvalidTable
+from tabulary.errors import InvalidArgument, InvalidTable, listed
 from tabulary.infer.intervals import Level
 from tabulary.infer.pairs import Compared, Scale, Sides, Verdict
 from tabulary.infer.results import holm
@@ -31,7 +31,7 @@ class ComparedTable(LongForm):
     The confidence holds for each interval. `verdicts` are for all cells together: the probability that any of them
     calls equal numbers different is at most 1 - confidence (Holm's rule), so that a cell with zero outside its own
     interval may still be "not clear". `compared[i].verdict` is for one cell that was chosen beforehand. A cell that is
-    impossible in both tables has None.
+    impossible in both tables has None, and so has a percentage of a group that is impossible in one of them.
     """
 
     domain: Domain
@@ -104,7 +104,10 @@ def compare(
     chosen = dict(where or {})
     other_chosen = chosen if other_where is None else dict(other_where)
     if set(chosen) != set(other_chosen):
-        raise InvalidArgument("the levels of both sides must be those of the same attributes.")
+        raise InvalidArgument(
+            "both sides need levels of the same attributes, but one has levels of "
+            f"{listed(chosen)} and the other of {listed(other_chosen)}. Nothing was compared."
+        )
     if other is None and chosen == other_chosen:
         raise InvalidArgument(
             "both sides of the comparison are the same people. Give a table of another release, or other levels."
@@ -124,7 +127,7 @@ def compare(
             continue
         levels = {a: rows.levels_of(a)[code] for a, code in zip(rows.attributes, cell, strict=True)}
         pair = sides.pair({**levels, **chosen}, {**levels, **other_chosen}, within)
-        found.append(pair.compared(scale))
+        found.append(pair.compared(scale) if pair.exists else None)
     return ComparedTable(rows, tuple(found), confidence, target, scale)
 
 

@@ -55,8 +55,9 @@ def goodness_of_fit(
     `x` is one released count and `p0` its share: the likelihood ratio of Rinott, O'Keefe, Shlomo & Skinner (2018),
     section 6.2. Or `x` holds the counts of all cells and `p0` their shares, which add up to one; `n` may then be None
     for a total that is not known. `noise` is the law of what was added to each count, None for exact counts. Or `x` is
-    a released table: then its unbiased face is tested with the noise that it states. Where cells share their noise, the
-    statistic is the squared distance by the covariance of counts and noise (`infer.minimum_chi_squared`).
+    a released table: then its unbiased face is tested with the noise that it states. `p0` has a share for each of its
+    cells; those of structural zeros are left out, and the others scaled to the sum one. Where cells share their noise,
+    the statistic is the squared distance by the covariance of counts and noise (`infer.minimum_chi_squared`).
 
     The p-value of one count is `exact`, summed over all released values, where there is a way to list them; that of all
     cells is from the moments that the noise gives the statistic. `chi-squared` is Wilks' limit for large counts, right
@@ -78,8 +79,14 @@ def goodness_of_fit(
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise InvalidTable(f"the total of the counts must be a positive whole number, not {n!r}.")
     if isinstance(x, ReleasedTable):
+        possible = ~np.asarray(x.domain.impossible(x.margin))
         noise = noise_of(x, noise)
         x = x.unbiased.counts
+        if isinstance(noise, IndependentNoise) and not possible.all():
+            # Behind shared noise, `_shared` leaves the same cells out.
+            shares = _shares(p0, x.size)[possible.reshape(-1)]
+            x, p0 = x[possible], shares / shares.sum()
+            noise = IndependentNoise(noise.law, noise.terms[possible], noise.minimum)
     if isinstance(noise, CorrelatedNoise):
         return _shared(np.asarray(x, dtype=np.float64).reshape(-1), n, p0, noise, method)
     observed = whole_counts(x)

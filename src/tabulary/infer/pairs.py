@@ -43,7 +43,8 @@ _MOST_STEPS = 40
 class Compared:
     """Two numbers, the interval of their difference or ratio, and how likely noise alone makes them so different.
 
-    `standard_error` is that of the difference. `p_value` belongs to the hypothesis that both numbers are equal.
+    `standard_error` is that of the difference, infinite where a group of a percentage may be empty by its estimate.
+    `p_value` belongs to the hypothesis that both numbers are equal.
     """
 
     first: Interval
@@ -91,6 +92,11 @@ class Pair:
         return Compared(first, second, found, deviation, p_value, scale)
 
     @property
+    def exists(self) -> bool:
+        """Whether both numbers do: a percentage of a group that is impossible does not."""
+        return self.bottoms is None or all(np.any(bottom * self.sums.possible) for bottom in self.bottoms)
+
+    @property
     def _of_one_group(self) -> bool:
         return self.bottoms is not None and bool(np.array_equal(*self.bottoms))
 
@@ -127,6 +133,12 @@ class Pair:
             else 0.0
         )
 
+    @property
+    def _people(self) -> list[float]:
+        """The estimated sizes of both groups."""
+        assert self.bottoms is not None, "only percentages are per something"
+        return [float(np.sum(bottom * self.sums.possible * self.sums.counts)) for bottom in self.bottoms]
+
     @cached_property
     def _residuals(self) -> tuple[Floats, Floats]:
         """The weights of what is counted less the percentage times what it is per."""
@@ -147,13 +159,12 @@ class Pair:
             p_value = _two_sided(value, deviation, kurtosis)
             if self.bottoms is None:
                 return deviation, p_value
-            whole = float(np.sum(self.bottoms[0] * sums.possible * sums.counts))
+            whole = self._people[0]
             return (deviation / whole if whole > 0 else math.inf), p_value
-        weights = [
-            residual / max(float(np.sum(bottom * sums.possible * sums.counts)), math.ulp(1.0))
-            for residual, bottom in zip(self._residuals, self.bottoms, strict=True)
-        ]
-        gap = weights[0] - weights[1]
+        if min(self._people) <= 0:
+            return math.inf, self._p_of_percentages()
+        one, other = (left / people for left, people in zip(self._residuals, self._people, strict=True))
+        gap = one - other
         return math.sqrt(max(sums.covariance_of(gap, gap), 0.0)), self._p_of_percentages()
 
     def _p_of_percentages(self) -> float:
@@ -206,6 +217,11 @@ class Sides:
         """Return the sides of a comparison of a table with another one, or with itself."""
         check_interval(confidence, target)
         first = unbiased_table(table)
+        if other is not None and unbiased_table(other) is first:
+            raise InvalidArgument(
+                "both tables of the comparison are the same one, and share all of their noise. Give a table of another "
+                "release, or leave `other` out and give two selections."
+            )
         sums = Sums.of(table, noise, confidence, target, most_weights=most_weights)
         if other is None:
             return cls((first, first), sums, False)
@@ -217,7 +233,7 @@ class Sides:
         tops = self._placed(first, 0), self._placed(second, 1)
         if per is None:
             return Pair(self.sums, tops, None)
-        named = tuple(per)
+        named = self.tables[0].domain.margin(per)
         return Pair(
             self.sums, tops, (self._placed(_group(first, named), 0), self._placed(_group(second, named), 1))
         )
@@ -281,7 +297,7 @@ def _two_sided(value: float, deviation: float, kurtosis: float) -> float:
     """Return the probability of an error of this size or larger, from its deviation and its kurtosis.
 
     2 Φ(-z), z being the normal score whose quantile, corrected for the kurtosis (`planning.accuracy.heavy_quantile`),
-    is the value.
+    is the value; at most the bound of Chebyshev.
     """
     if deviation == 0:
         return 1.0 if value == 0 else 0.0
@@ -290,4 +306,4 @@ def _two_sided(value: float, deviation: float, kurtosis: float) -> float:
     scores = np.roots([heavy / 24, 0.0, 1 - heavy / 8, -size])
     real = scores.real[(np.abs(scores.imag) < 1e-9) & (scores.real >= 0)]
     score = float(real.min()) if real.size else size
-    return min(1.0, 2 * NormalDist().cdf(-score))
+    return min(1.0, 2 * NormalDist().cdf(-score), 1 / size**2 if size > 1 else 1.0)

@@ -213,12 +213,22 @@ GivenNoise = TableLaw | TableNoise | Mapping[str, object]
 
 def unbiased_table(table: Table | ReleasedTable) -> Table:
     """Return the counts that a test may use: of a released table its unbiased face, never the published one."""
-    return table.unbiased.table if isinstance(table, ReleasedTable) else table
+    return table.unbiased.table if isinstance(table, ReleasedTable) else _plain_table(table)
 
 
 def published_table(table: Table | ReleasedTable) -> Table:
     """Return the counts as they are published, which a naive method takes as exact."""
-    return table.table if isinstance(table, ReleasedTable) else table
+    return table.table if isinstance(table, ReleasedTable) else _plain_table(table)
+
+
+def _plain_table(table: Table) -> Table:
+    """Return a table, or raise InvalidTable. One with totals would count each person several times."""
+    if not isinstance(table, Table):
+        raise InvalidTable(
+            f"this is not a table of counts but {type(table).__name__}. Give a table of a release, such as "
+            "release['sex', 'age'], or a Table with its noise. Of a table with totals, give its .table."
+        )
+    return table
 
 
 def noise_of(table: Table | ReleasedTable, noise: GivenNoise | None = None) -> TableNoise:

@@ -196,11 +196,62 @@ def test_what_is_impossible_in_both_is_not_compared():
     assert math.isnan(found.to_pandas()["difference"][1])
 
 
+def test_a_percentage_of_an_impossible_group_is_not_compared():
+    holed = tb.Domain({"age": ["0", "1"], "job": ["n", "p"]}, structural_zeros=[{"age": "0", "job": "p"}])
+    table = tb.Table(holed, [[50, 0], [90, 40]])
+    found = compare(table, where={"job": "p"}, other_where={"job": "n"}, per=["age", "job"], noise=NOISE)
+    assert found.compared[0] is None
+    assert found.compared[1].estimate == 0
+
+
+@both_scales
+def test_the_standard_error_of_a_percentage_of_perhaps_nobody_is_infinite(ask):
+    domain = tb.Domain({"sex": ["F", "M"], "ill": ["yes", "no"]})
+    table = tb.Table(domain, [[3, -5], [90, 380]])
+    asked = {"first": {"sex": "F", "ill": "yes"}, "second": {"sex": "M", "ill": "yes"}}
+    assert math.isinf(ask(table, **asked, per=["sex"], noise=NOISE).standard_error)
+    assert math.isfinite(ask(table, **asked, per=[], noise=NOISE).standard_error)
+
+
+@pytest.mark.parametrize("mechanism", ["cells", "residual", "efron-stein"])
+@pytest.mark.parametrize("epsilon", [8, 20, 50])
+def test_noise_that_is_nearly_always_zero_leaves_nearly_exact_numbers(mechanism, epsilon):
+    domain = tb.Domain({"sex": ["F", "M"], "ill": ["yes", "no"]})
+    plan = tb.plan(domain, "[sex ill]", privacy=tb.PureDP(epsilon), mechanism=mechanism, reconstruct="none")
+    counts = tb.Table(domain, [[120, 400], [90, 380]])
+    table = tb.release(counts, plan, sampler=ExactSampler(SeededEntropy(1)))["sex", "ill"]
+    asked = {"first": {"sex": "F", "ill": "yes"}, "second": {"sex": "M", "ill": "yes"}}
+    for per in (None, ["sex"], []):
+        gap, times = (ask(table, **asked, per=per) for ask in (difference, ratio))
+        assert gap.p_value == times.p_value < 1e-3
+        assert gap.verdict == times.verdict == "clearly more"
+    lower, upper = table.interval()
+    assert np.all(upper - lower < 5)
+
+
+def test_attributes_of_percentages_may_be_one_name():
+    asked = {"first": {"sex": "F", "score": "Low"}, "second": {"sex": "M", "score": "Low"}, "noise": NOISE}
+    assert difference(AFTER, per="sex", **asked) == difference(AFTER, per=["sex"], **asked)
+
+
+@both_scales
+def test_a_table_is_not_another_release_of_itself(ask):
+    table = released(AFTER)
+    official = tb.ReleasedTable(AFTER, StatedErrors(np.ones((2, 3)), np.ones((2, 3))), table)
+    for other in (table, official):
+        with pytest.raises(InvalidArgument, match="share all of their noise"):
+            ask(table, {"sex": "F"}, other=other)
+
+
 @pytest.mark.parametrize(
     ("asked", "error", "reason"),
     [
         ({}, InvalidArgument, "the same people"),
-        ({"where": {"sex": "F"}, "other_where": {"score": "Low"}}, InvalidArgument, "the same attributes"),
+        (
+            {"where": {"sex": "F"}, "other_where": {"score": "Low"}},
+            InvalidArgument,
+            "levels of 'sex' and the other of 'score'",
+        ),
         ({"other": tb.Table(tb.Domain({"sex": "FM"}), [1, 2])}, InvalidTable, "the same attributes"),
         (
             {

@@ -266,6 +266,19 @@ def test_a_released_table_is_tested_by_its_unbiased_face():
         assert found == goodness_of_fit(linear.counts, n, ["1/4"] * 4, noise_of(linear))
 
 
+@pytest.mark.parametrize("mechanism", ["margins", "residual"])
+@pytest.mark.parametrize("n", [1000, None])
+def test_the_share_of_a_structural_zero_is_left_out(mechanism, n):
+    domain = tb.Domain({"job": ["none", "paid", "own"]}, structural_zeros=[{"job": "none"}])
+    plan = tb.plan(domain, "[job]", privacy=tb.ZCDP("1/50"), mechanism=mechanism, reconstruct="none")
+    counts = tb.Table(domain, [0, 700, 300])
+    table = tb.release(counts, plan, sampler=ExactSampler(SeededEntropy(1)))["job",]
+    fits = goodness_of_fit(table, n, ["1/11", "7/11", "3/11"])
+    assert fits.degrees_of_freedom == 1
+    assert not fits.rejects()
+    assert goodness_of_fit(table, n, ["1/3"] * 3).rejects()
+
+
 def test_an_unknown_method_and_noise_of_other_counts_are_refused():
     with pytest.raises(InvalidArgument, match="not 'bayes'"):
         goodness_of_fit(5, 10, 0.5, method="bayes")

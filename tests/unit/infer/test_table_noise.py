@@ -11,6 +11,7 @@ from tabulary.infer.table_noise import CorrelatedNoise, IndependentNoise, law_gi
 from tabulary.noise import DiscreteGaussian, DiscreteLaplace, ExactSampler, Tabulated, Truncated
 from tabulary.perturb import Custom, Laplace
 from tabulary.planning import CellErrors, StatedErrors
+from tabulary.release.totals import with_totals
 from tests.entropy import SeededEntropy
 
 TWO_WAY = tb.Domain({"sex": "FM", "job": ["none", "paid", "child"]})
@@ -96,6 +97,17 @@ def test_a_published_face_alone_says_where_the_other_one_is():
     shaped = tb.ReleasedTable(table, StatedErrors(np.ones((2, 3)), np.ones((2, 3))))
     with pytest.raises(InvalidNoise, match="no unbiased face"):
         noise_of(shaped)
+
+
+@pytest.mark.parametrize(
+    "ask", [tb.infer.independence, tb.infer.search, lambda table: tb.infer.interval(table, {"sex": "F"})]
+)
+def test_a_table_with_totals_is_refused_because_it_counts_people_twice(ask):
+    plan = tb.plan(TWO_WAY, "[sex job]", privacy=tb.PureDP(1), mechanism="cells")
+    totalled = with_totals(tb.release(tb.Table(TWO_WAY, np.full((2, 3), 50)), plan), ("sex", "job"))
+    with pytest.raises(InvalidTable, match=r"give its \.table"):
+        ask(totalled)
+    ask(totalled.table)
 
 
 def test_shared_noise_that_nobody_described_is_refused():

@@ -49,3 +49,11 @@ def test_errors_cannot_be_changed_afterwards():
     errors = CellErrors(DiscreteLaplace(1), np.array([1, 2]))
     with pytest.raises(ValueError, match="read-only"):
         errors.terms[0] = 5
+
+
+def test_errors_of_noise_that_is_nearly_always_zero_are_nearly_zero():
+    domain = tb.Domain({"sex": ["F", "M"], "age": ["0-14", "15-64", "65+"]})
+    plan = tb.plan(domain, "[sex age]", privacy=tb.PureDP(20), mechanism="residual", reconstruct="none")
+    widths = plan.error_of(("sex", "age")).half_widths(0.95)
+    assert np.all((widths > 0) & (widths < 0.01))
+    assert np.all(plan.error_of(("sex", "age")).half_widths(0.5) >= 0)

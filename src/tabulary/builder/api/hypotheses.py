@@ -1,5 +1,6 @@
 """Tests of a table that account for its noise: independence of two attributes, and the difference of two cells."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -125,14 +126,22 @@ def _tested_table(domain: Domain, body: AskedTest) -> Question:
     else:
         if body.cells is None or len(body.cells) != 2:
             raise InvalidWorkload("a difference is that of two 'cells'. Nothing was counted.")
+        kept = dict(question.keep)
         for cell in body.cells:
             if strangers := [a for a in cell if a not in question.by]:
                 raise InvalidWorkload(
                     f"a cell names {strangers[0]!r}, which the table is not by. Nothing was counted."
                 )
             for attribute, levels in cell.items():
+                if not levels:
+                    raise InvalidWorkload(f"a cell names no level of {attribute!r}. Nothing was counted.")
                 for level in _levels(levels):
                     domain.code(attribute, level)
+                    if level not in kept.get(attribute, (level,)):
+                        raise InvalidWorkload(
+                            f"a cell names the level {level!r} of {attribute!r}, which is not in 'keep'. Nothing was "
+                            "counted."
+                        )
             if missing := [a for a in body.per or () if a not in cell]:
                 raise InvalidWorkload(
                     f"a percentage per {missing[0]!r} needs a level of it in both cells. Nothing was counted."
@@ -163,7 +172,8 @@ def _difference(table: ReleasedTable, cells: list[Cell], per: tuple[str, ...] | 
         "cells": cells,
         **({} if per is None else {"per": list(per)}),
         "estimate": found.estimate,
-        "standard_error": found.standard_error,
+        # JSON has no infinity.
+        "standard_error": found.standard_error if math.isfinite(found.standard_error) else None,
         "lower_95": found.interval.lower,
         "upper_95": found.interval.upper,
     }

@@ -1,5 +1,8 @@
 """Tests over HTTP: they know the noise, and the same question has the same answer."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from tabulary import infer
@@ -82,6 +85,26 @@ def test_levels_in_a_list_are_added_up_and_percentages_are_within_groups(builder
     assert "Nothing was counted" in refused.json()["detail"]
 
 
+def test_an_error_that_is_infinite_is_null_for_json_has_no_infinity(builder, monkeypatch):
+    monkeypatch.setattr(
+        hypotheses,
+        "difference",
+        lambda *asked, **how: replace(difference(*asked, **how), standard_error=math.inf),
+    )
+    cells = [{"sex": "F", "age": "65+"}, {"sex": "M", "age": "65+"}]
+    asked = {
+        "test": "difference",
+        "by": ["sex", "age"],
+        "cells": cells,
+        "per": ["sex"],
+        "where": {"region": "North"},
+    }
+    document = builder.anyone.post(CENSUS, asked).json()
+    HypothesisResult.model_validate(document)
+    assert document["standard_error"] is None
+    assert -1 <= document["lower_95"] <= document["upper_95"] <= 1
+
+
 def test_the_same_test_has_the_same_bytes_however_it_is_written(builder):
     first, second = (
         builder.anyone.post(
@@ -108,6 +131,21 @@ def test_the_same_test_has_the_same_bytes_however_it_is_written(builder):
         ({"test": "difference", "by": ["sex"], "cells": [{"sex": "F"}]}, 422, "two 'cells'"),
         ({"test": "difference", "by": ["sex"], "cells": [{"age": "65+"}, {"sex": "F"}]}, 422, "'age'"),
         ({"test": "difference", "by": ["sex"], "cells": [{"sex": "X"}, {"sex": "F"}]}, 422, "level 'X'"),
+        (
+            {"test": "difference", "by": ["sex"], "cells": [{"sex": []}, {"sex": "F"}]},
+            422,
+            "no level of 'sex'",
+        ),
+        (
+            {
+                "test": "difference",
+                "by": ["sex"],
+                "keep": {"sex": ["F"]},
+                "cells": [{"sex": "M"}, {"sex": "F"}],
+            },
+            422,
+            "not in 'keep'. Nothing was counted",
+        ),
         ({"test": "independence", "by": ["sex", "age"], "method": "naive"}, 422, "'method'"),
     ],
 )
