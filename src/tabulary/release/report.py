@@ -62,8 +62,8 @@ MOST_TABLES = 60
 MOST_MEASURED = 200
 """The most measured parts that a report lists; the manifest has them all."""
 
-MOST_COMPARED = (500, 500_000)
-"""The most tables, and cells of them, for which a report compares all mechanisms."""
+MOST_COMPARED, MOST_COMPARED_CELLS = 500, 20_000
+"""The most tables, and cells of the largest, for which a report compares all mechanisms: it takes seconds."""
 
 MOST_LEVELS = 100
 """The most levels of one attribute that the list of names shows; the manifest has them all."""
@@ -264,12 +264,11 @@ def _root_mean_square(table: ReleasedTable) -> float:
 @lru_cache(maxsize=16)
 def _comparison(plan: Plan) -> ComparisonView:
     """Return the expected errors of all mechanisms for a plan's tables, from the plan alone."""
-    tables, cells = MOST_COMPARED
-    if len(plan.workload) > tables or sum(map(plan.domain.cells, plan.workload)) > cells:
+    if len(plan.workload) > MOST_COMPARED or max(map(plan.domain.cells, plan.workload)) > MOST_COMPARED_CELLS:
         return ComparisonView(
             Markup(""),
-            "With this many tables, this page does not compare the mechanisms, because that would take "
-            "long. The command `tabulary plan` can compare them.",
+            "With so many or so large tables, this page does not compare the mechanisms, because that would take "
+            "long. The command `tabulary plan --compare` compares them.",
         )
     try:
         compared = compare_plans(request_of(plan), planned=plan, shrunk=False)

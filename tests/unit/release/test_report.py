@@ -16,6 +16,7 @@ from tabulary.planning import plan
 from tabulary.planning.comparison import compare_plans, request_of, show_error
 from tabulary.release.manifest import EpsilonPlace, Imprint
 from tabulary.release.report import (
+    MOST_COMPARED_CELLS,
     MOST_LARGEST,
     MOST_LARGEST_OF_ONE,
     MOST_MEASURED,
@@ -282,9 +283,19 @@ def test_a_release_of_very_many_tables_is_not_compared_and_says_how_to():
         counted(work, {m: np.full((2, 2), 20) for m in combinations(domain.attributes, 2)}, domain)
     )
     words = " ".join(Page(html).text.split())
-    assert "The command `tabulary plan` can compare them" in words
+    assert "The command `tabulary plan --compare` compares them" in words
     assert "Expected error of every mechanism" not in html
     assert f"And {33 * 16 - MOST_MEASURED} more parts" in words
+
+
+def test_a_release_of_a_very_large_table_is_not_compared_which_would_take_minutes(monkeypatch):
+    def fail(*_, **__):
+        pytest.fail("the mechanisms were compared")
+
+    monkeypatch.setattr(sys.modules["tabulary.release.report"], "compare_plans", fail)
+    domain = Domain({"x": range(MOST_COMPARED_CELLS + 1)})
+    html = page_of(counted("[x]", {("x",): np.full(domain.shape, 20)}, domain))
+    assert "With so many or so large tables" in " ".join(Page(html).text.split())
 
 
 def test_a_comparison_that_fails_does_not_lose_a_release_that_is_paid_for(monkeypatch):
