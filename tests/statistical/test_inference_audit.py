@@ -157,6 +157,24 @@ def test_a_search_calls_an_absent_interaction_certain_at_most_as_often_as_it_say
     assert too_often(errors["naive"], SEARCHES, LEVEL), errors
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "privacy"),
+    [("residual", tb.ZCDP("1/100")), ("efron-stein", tb.PureDP("1/3"))],
+    ids=str,
+)
+def test_a_search_behind_shared_noise_is_as_often_right_as_it_says(mechanism, privacy):
+    plan = tb.plan(SMALL, "[ABC]", privacy=privacy, mechanism=mechanism, reconstruct="none")
+    counts = np.random.default_rng(61).poisson(chained(SMALL, 1_500), (SEARCHES, *SMALL.shape))
+    errors = dict.fromkeys(("certain", "told of less"), 0)
+    for table in released(plan, tuple("ABC"), counts, 61):
+        assert isinstance(noise_of(table), CorrelatedNoise)
+        less = with_less_noise(table)
+        errors["certain"] += wrong(tb.infer.search(table).certain)
+        errors["told of less"] += wrong(tb.infer.search(less["table"], noise=less["noise"]).certain)
+    assert not too_often(errors["certain"], SEARCHES, LEVEL), errors
+    assert too_often(errors["told of less"], SEARCHES, LEVEL), errors
+
+
 def _has_more(model, independent):
     return any(len(g) > 1 for g in model.generators) if independent else wrong(model)
 
