@@ -268,7 +268,7 @@ def _comparison(plan: Plan) -> ComparisonView:
         return ComparisonView(
             Markup(""),
             "With so many or so large tables, this page does not compare the mechanisms, because that would take "
-            "long. The command `tabulary plan --compare` compares them.",
+            "long. The command `tabulary plan` can compare them.",
         )
     try:
         compared = compare_plans(request_of(plan), planned=plan, shrunk=False)
