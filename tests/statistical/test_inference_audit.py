@@ -23,7 +23,7 @@ LEVEL, MOST_REJECTED = 0.05, 0.07
 LEAST_HELD = 0.93
 TABLES = 1_000
 SEARCHES = 400
-COMPARED = 300
+COMPARED = 200
 
 pytestmark = pytest.mark.audit
 
