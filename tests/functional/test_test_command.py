@@ -298,7 +298,10 @@ def test_an_impossible_level_is_no_evidence_against_equal_levels(tmp_path, capsy
         (["region", "answer", "--expected", "1,1"], "--expected gives the shares of one attribute"),
         (["region", "--expected", "1,1"], "a positive number for each of the 5 levels"),
         (["sex", "answer", "--merge", "sex=F+X"], "the levels of sex are 'F', 'M'"),
-        (["region", "answer", "--merge", "answer=no"], "at least two different levels of 'answer'"),
+        (
+            ["region", "answer", "--merge", "answer=no"],
+            "at least two different levels of 'answer' are needed",
+        ),
         (["region", "answer", "--merge", "age=0-14+65+"], "no attribute 'age'"),
         (["region", "answer", "--merge", "answer=yes+no+unsure"], "at least two levels of each"),
         (["sex", "--expected", "1,-1"], "a positive number for each of the 2 levels"),

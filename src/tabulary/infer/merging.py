@@ -153,7 +153,7 @@ def _weighted(covariance: CellCovariance) -> WeightedErrors:
 def _several(attribute: str, chosen: Sequence[Level]) -> Sequence[Level]:
     if isinstance(chosen, str) or len(set(chosen)) < 2:
         raise InvalidArgument(
-            f"at least two different levels of {attribute!r} can be merged into one, such as "
-            '{"score": ["Medium", "High"]}.'
+            f"at least two different levels of {attribute!r} are needed to merge levels into one. Nothing was "
+            "merged and nothing was tested."
         )
     return chosen
